@@ -1,0 +1,55 @@
+"""What can go wrong with a profile.
+
+ProfileError          bad input about hardware: a code of the contract, a message, a place
+└── UnknownNameError  a name that is not known; lists the known names and the nearest one, substitutes nothing
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+CODES = frozenset(
+    {
+        "unknown_profile",
+        "unknown_model",
+        "outside_measured_range",
+        "not_json",
+        "wrong_type",
+        "missing_field",
+        "unknown_field",
+        "out_of_range",
+        "not_finite",
+        "unsupported_version",
+        "too_large",
+    }
+)
+
+
+class ProfileError(Exception):
+    """An expected failure: `code` is one of `CODES`, `where` a path such as `tables.3.latency_s.17`."""
+
+    def __init__(self, message: str, *, code: str, where: str | None = None) -> None:
+        if code not in CODES:
+            raise ValueError(f"{code!r} is not an error code of the contract")
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.where = where
+
+
+class UnknownNameError(ProfileError):
+    """A profile or model name that is not known; `known` holds the names that are, `nearest` the closest or None."""
+
+    def __init__(self, what: str, asked: str, known: Iterable[str], *, code: str) -> None:
+        self.asked = asked
+        self.known = tuple(known)
+        self.nearest = nearest_name(asked, self.known)
+        hint = f"; did you mean {self.nearest!r}?" if self.nearest else ""
+        super().__init__(f"unknown {what} {asked!r}{hint} Known: {', '.join(self.known) or 'none'}", code=code)
+
+
+def nearest_name(asked: str, known: Iterable[str]) -> str | None:
+    """The known name closest to `asked` by spelling, or None if none is close."""
+    close = difflib.get_close_matches(asked.lower(), list(known), n=1, cutoff=0.5)
+    return close[0] if close else None

@@ -1,0 +1,190 @@
+"""nccl-tests logs: each trap of real logs, and every real log read or refused with line and reason."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from profiles.errors import ProfileError
+from profiles.importers import formats, run
+from profiles.importers.nccl_log import read_log
+
+DATA = Path(__file__).parents[1] / "data" / "nccl_logs"
+HEAD = "# Collective test starting: all_reduce_perf\n"
+RANKS = "".join(
+    f"#  Rank  {r} Group  0 Pid 1 on node0{r // 2} device {r % 2} [0009:01:00] NVIDIA X\n" for r in range(4)
+)
+
+
+def row(size: int, time: float, *, kind: str = "float", redop: str = "sum -1", inside: str | None = None) -> str:
+    alg = size / time / 1e3
+    bus = alg * 1.5
+    again = inside or f"{time * 2:.2f} {alg / 2:.2f} {bus / 2:.2f} 0"
+    return f"  {size}  {size // 4}  {kind}  {redop}  {time:.2f}  {alg:.2f}  {bus:.2f}  0  {again}\n"
+
+
+def log(*lines: str) -> str:
+    return HEAD + RANKS + "".join(lines)
+
+
+def test_microseconds_become_seconds_and_ranks_and_nodes_are_read(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_text(log(row(1_000_000, 100.0), row(2_000_000, 150.0), row(4_000_000, 250.0)), encoding="utf-8")
+    document, messages = run("nccl-tests", [str(path)], name="my-cluster")
+    table = next(table for table in document.tables if table.backend == "nccl")
+    assert table.family == "all_reduce"
+    assert table.dtype == "fp32"
+    assert table.columns == {"nodes": [2] * 3, "ranks": [4] * 3, "message_bytes": [1_000_000, 2_000_000, 4_000_000]}
+    assert table.latency_s == [1e-4, 1.5e-4, 2.5e-4]
+    assert document.device.name == "NVIDIA X"
+    assert document.device.gpus_per_node == 2
+    assert document.name == "my-cluster"
+    assert messages == ["3 rows read, 0 lines refused"]
+
+
+def test_in_place_and_out_of_place_are_two_tables(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_text(log(row(1_000_000, 100.0), row(2_000_000, 150.0)), encoding="utf-8")
+    document, _ = run("nccl-tests", [str(path)])
+    by_backend = {table.backend: table.latency_s for table in document.tables}
+    assert by_backend == {"nccl": [1e-4, 1.5e-4], "nccl_in_place": [2e-4, 3e-4]}
+
+
+@pytest.mark.parametrize("prefix", ["", "0: ", "[1,0]<stdout>:", "  12: "])
+def test_launcher_prefixes_are_stripped(prefix: str) -> None:
+    text = "".join(prefix + line for line in log(row(1_000_000, 100.0)).splitlines(keepends=True))
+    found = read_log(text, "x.log")
+    assert [(r.message_bytes, r.ranks, r.nodes) for r in found.rows] == [(1_000_000, 4, 2)]
+
+
+def test_library_output_between_rows_is_passed_over() -> None:
+    text = log(row(1_000_000, 100.0), "node:3442:3442 [0] NCCL INFO Launch mode Parallel\n", row(2_000_000, 150.0))
+    found = read_log(text, "x.log")
+    assert len(found.rows) == 2
+    assert found.refused == ()
+
+
+def test_blank_redop_and_root_do_not_shift_the_columns() -> None:
+    found = read_log(log(row(1_000_000, 100.0, redop=""), row(2_000_000, 150.0, redop="sum")), "x.log")
+    assert [r.out_of_place_us for r in found.rows] == [100.0, 150.0]
+
+
+def test_not_available_in_place_leaves_the_out_of_place_time() -> None:
+    found = read_log(log(row(1_000_000, 100.0, inside="N/A N/A N/A N/A")), "x.log")
+    assert [(r.out_of_place_us, r.in_place_us) for r in found.rows] == [(100.0, None)]
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("  0  0  float  sum  -1  0.26 0.00 0.00 0  0.25 0.00 0.00 0\n", "size 0 moves nothing"),
+        ("  268435456 4194304 float none -1 XXXXX XXX.XX XXX.XX N/A XXXXXX XXX.XX XXX.XX 0\n", "placeholder"),
+        ("  1024 256 float sum -1 10.0 0.10\n", "expected at least 11 columns"),
+        ("  1024 256 complex sum -1 10.0 0.10 0.10 0 10.0 0.10 0.10 0\n", "unknown type 'complex'"),
+        ("  1000000 250000 float sum -1 100.0 10.00 15.00 7 100.0 10.00 15.00 0\n", "wrong results"),
+        ("  1000000 250000 float sum -1 0.1 10.00 15.00 0 100.0 10.00 15.00 0\n", "not the 10.0 GB/s stated"),
+        ("  1000000 250000 float sum -1 -5 10.00 15.00 0 100.0 10.00 15.00 0\n", "expected a time > 0"),
+    ],
+)
+def test_a_bad_line_is_refused_with_its_number_and_the_good_ones_stay(line: str, reason: str) -> None:
+    found = read_log(log(row(1_000_000, 100.0), line, row(2_000_000, 150.0)), "x.log")
+    assert len(found.rows) == 2
+    assert len(found.refused) == 1
+    assert found.refused[0].startswith("x.log:7: ")
+    assert reason in found.refused[0]
+
+
+def test_an_elision_is_remarked() -> None:
+    found = read_log(log(row(1_000_000, 100.0), "...\n", row(4_000_000, 250.0)), "x.log")
+    assert found.remarks == ("x.log:7: rows are left out here ('...')",)
+
+
+def test_without_a_device_list_ranks_come_from_the_bandwidths_and_nodes_are_an_assumption() -> None:
+    # busbw / algbw = 1.875 = 2 x 15/16: sixteen ranks.
+    line = " 67108864 16777216 float sum -1 996.0 67.38 126.33 0 1001.7 66.99 125.62 0\n"
+    found = read_log(line, "x.log")
+    assert [(r.operation, r.ranks, r.nodes) for r in found.rows] == [("all_reduce", 16, 2)]
+    assert "16 ranks told from the bandwidths; 2 nodes assumed" in found.remarks[0]
+
+
+def test_a_log_that_names_no_test_is_refused_until_the_user_names_it(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_text(" 1048576 16384 float none -1 996.7 1.05 0.99 N/A 1007.1 1.04 0.98 N/A\n", encoding="utf-8")
+    with pytest.raises(ProfileError, match=r"run.log:1: the log does not say which collective.*all_gather=FILE"):
+        run("nccl-tests", [str(path)])
+    document, _ = run("nccl-tests", [f"all_gather={path}"])
+    assert {table.family for table in document.tables} == {"all_gather"}
+
+
+def test_a_test_that_is_no_collective_of_ours_is_refused_by_name() -> None:
+    found = read_log(log(row(1_000_000, 100.0)).replace("all_reduce_perf", "reduce_perf"), "x.log")
+    assert found.rows == ()
+    assert "reduce (not a collective we price) is not read" in found.refused[0]
+
+
+def test_two_tests_in_one_file_are_two_tables(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    text = log(row(1_000_000, 100.0)) + log(row(1_000_000, 70.0)).replace("all_reduce", "all_gather")
+    path.write_text(text.replace("15.00", "10.00"), encoding="utf-8")
+    document, _ = run("nccl-tests", [str(path)])
+    assert sorted({table.family for table in document.tables}) == ["all_gather", "all_reduce"]
+
+
+def test_the_old_header_without_a_root_column_is_read() -> None:
+    document, messages = run("nccl-tests", [str(DATA / "superbenchmark_nccl_allreduce.log")])
+    table = next(table for table in document.tables if table.backend == "nccl")
+    assert document.device.name == "A100-SXM4-40GB"
+    assert (table.columns["nodes"][0], table.columns["ranks"][0]) == (1, 8)
+    assert table.columns["message_bytes"][0] == 4
+    assert messages[-1] == "32 rows read, 2 lines refused"
+
+
+def test_a_log_without_a_reduction_column_is_read() -> None:
+    document, messages = run("nccl-tests", [str(DATA / "superbenchmark_nccl_alltoall.log")])
+    assert {table.family for table in document.tables} == {"all_to_all"}
+    assert messages[-1] == "29 rows read, 5 lines refused"
+
+
+def test_a_log_of_placeholders_gives_no_row_and_never_a_zero() -> None:
+    with pytest.raises(ProfileError, match=r"no row could be read: .*placeholder \(XXX\)") as caught:
+        run("nccl-tests", [str(DATA / "google_line37.log")])
+    assert caught.value.code == "missing_field"
+
+
+def test_an_elided_log_with_output_prefixes_gives_its_rows() -> None:
+    document, messages = run("nccl-tests", [str(DATA / "aws_line268.log")])
+    assert len(document.tables[0].latency_s) == 6
+    assert any("'...'" in line for line in messages)
+
+
+def test_a_pointer_a_missing_file_and_no_file_are_refused(tmp_path: Path) -> None:
+    pointer = tmp_path / "a.log"
+    pointer.write_text("version https://git-lfs.github.com/spec/v1\noid sha256:1\n", encoding="utf-8")
+    with pytest.raises(ProfileError, match="Git LFS pointer"):
+        run("nccl-tests", [str(pointer)])
+    with pytest.raises(ProfileError, match=r"cannot read b.log: No such file"):
+        run("nccl-tests", [str(tmp_path / "b.log")])
+    with pytest.raises(ProfileError, match="at least one log"):
+        run("nccl-tests", [])
+
+
+def test_an_unknown_format_lists_the_known() -> None:
+    assert formats() == ["aiconfigurator", "nccl-tests", "rccl-tests"]
+    with pytest.raises(ProfileError, match=r"did you mean 'nccl-tests'\? Known: aiconfigurator"):
+        run("nccl", [])
+
+
+@pytest.mark.skipif("PLAN_REAL_DATA" not in os.environ, reason="PLAN_REAL_DATA is not set")
+def test_every_real_log_is_read_or_refused_with_a_line_and_a_reason() -> None:
+    logs = sorted((Path(os.environ["PLAN_REAL_DATA"]) / "nccl_logs").glob("*/*.log"))
+    assert len(logs) >= 10
+    read = 0
+    for path in logs:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        found = read_log("\n".join(lines), path.name)
+        rows = sum(len(words) > 8 and words[0].isdigit() for words in (line.split(">:")[-1].split() for line in lines))
+        rows += sum(line.startswith("0: ") and len(line.split()) > 9 and line.split()[1].isdigit() for line in lines)
+        assert len(found.rows) + sum("Avg" not in line for line in found.refused) >= rows
+        assert all(line.startswith(f"{path.name}:") and len(line.split(": ", 1)[1]) > 8 for line in found.refused)
+        read += bool(found.rows)
+    assert read >= 7
