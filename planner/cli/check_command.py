@@ -1,0 +1,57 @@
+"""``plan check``: recompute what plans say, without a solver."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from planner.paper import Violation
+
+
+@click.command("check", epilog="Example: plan check plan.json")
+@click.argument("plans", nargs=-1, required=True)
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+def command(plans: tuple[str, ...], form: str) -> int:
+    """Recompute feasibility, objective, metrics and solver-free bounds of each PLAN from the plan alone."""
+    from planner.api import check, load
+    from planner.errors import RefutedError
+
+    refuted: list[tuple[str, Violation]] = []
+    results = []
+    for path in plans:
+        plan = load(path)
+        report = check(plan)
+        refuted += [(path, violation) for violation in report.violations]
+        proved = max((bound.value for bound in report.bounds), default=None)
+        results.append(
+            {
+                "plan": path,
+                "ok": not report.violations,
+                "objective": plan.certificate.objective,
+                "unit": plan.certificate.unit,
+                "gap": plan.certificate.gap,
+                "proved_bound": proved,
+                "claimed_bound": plan.certificate.bound if report.claimed_bound else None,
+                "violations": [vars(violation) for violation in report.violations],
+            }
+        )
+        if form == "text" and not report.violations:
+            certificate = plan.certificate
+            source = "claimed by its solver, not re-proved" if report.claimed_bound else "re-proved"
+            click.echo(
+                f"{path}: ok, {certificate.objective:.6g} {certificate.unit}, "
+                f"gap {certificate.gap:.4%} ({source})"
+            )
+    if form == "json":
+        from planner.documents import canonical_bytes
+
+        click.echo(canonical_bytes(results), nl=False)
+    if refuted:
+        raise RefutedError(
+            f"{len(refuted)} violation{'s' if len(refuted) > 1 else ''}",
+            code=refuted[0][1].code,
+            violations=tuple(f"{path}: {violation}" for path, violation in refuted),
+        )
+    return 0

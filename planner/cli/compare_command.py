@@ -1,0 +1,38 @@
+"""``plan compare``: the plan beside each baseline of its paper."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+
+from planner.cli.solving import make_options, read_problem, solve_options, time_limit
+
+
+@click.command("compare", epilog="Example: plan example zellige | plan compare -")
+@click.argument("problem")
+@solve_options
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+def command(
+    problem: str,
+    settings: tuple[str, ...],
+    profile: str | None,
+    extrapolate: str | None,
+    form: str,
+    **budget: Any,
+) -> None:
+    """Put the plan of PROBLEM (a problem or a plan) beside each baseline, with ratios."""
+    from planner.comparison import compare_document
+    from planner.reports.comparison import comparison_object, print_comparison
+    from planner.reports.terminal import progress
+
+    document = read_problem(problem, settings)
+    options = make_options(problem, profile, extrapolate, **budget)
+    with time_limit(budget["time_limit"], budget["keep_best"]), progress("comparing"):
+        comparison = compare_document(document, options)
+    if form == "json":
+        from planner.documents import canonical_bytes
+
+        click.echo(canonical_bytes(comparison_object(comparison)), nl=False)
+    else:
+        print_comparison(comparison)

@@ -1,0 +1,38 @@
+"""``plan papers``: the formulations."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("papers", epilog="Example: plan papers --format json")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+def command(form: str) -> None:
+    """List the formulations: name, decision, citation, methods, exports."""
+    from planner import papers
+
+    known = [papers.get(name) for name in papers.names()]
+    if form == "json":
+        from planner.documents import canonical_bytes
+
+        rows = [
+            {
+                "name": paper.name,
+                "title": paper.title,
+                "decision": paper.decision,
+                "citation": paper.citation,
+                "methods": list(paper.methods),
+                "examples": papers.examples(paper.name),
+                "exports": list(paper.exports),
+            }
+            for paper in known
+        ]
+        click.echo(canonical_bytes(rows), nl=False)
+        return
+    for paper in known:
+        click.echo(f"{paper.name}: {paper.title}")
+        click.echo(f"  decides   {paper.decision}")
+        click.echo(f"  source    {paper.citation}")
+        click.echo(f"  methods   {', '.join(paper.methods)}")
+        click.echo(f"  examples  {', '.join(papers.examples(paper.name))}")
+        click.echo(f"  exports   {', '.join(paper.exports) or 'none yet'}")

@@ -1,0 +1,24 @@
+"""``plan show``: the terminal view of a plan."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("show", epilog="Example: plan show plan.json")
+@click.argument("plan")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+def command(plan: str, form: str) -> None:
+    """Draw PLAN in the terminal: load and memory per rank, what is split how, the certificate in words."""
+    from planner.api import load
+    from planner.plan import require_true
+    from planner.reports.terminal import print_plan, summary_object
+
+    loaded = load(plan)
+    require_true(loaded)
+    if form == "json":
+        from planner.documents import canonical_bytes
+
+        click.echo(canonical_bytes(summary_object(loaded)), nl=False)
+    else:
+        print_plan(loaded)

@@ -1,0 +1,43 @@
+"""A plan beside the baselines of its paper, all scored by the same evaluator and checked by the same check."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from planner.documents import Json
+from planner.errors import RefutedError
+from planner.paper import Baseline
+from planner.plan import Options, Plan, load_document, make_plan, pose, require_true
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The plan and the baselines, in the paper's order."""
+
+    plan: Plan
+    baselines: tuple[Baseline[Any], ...]
+
+    def ratio(self, baseline: Baseline[Any]) -> float | None:
+        """Baseline objective over plan objective; None where the baseline has none."""
+        return None if baseline.objective is None else baseline.objective / self.plan.certificate.objective
+
+
+def compare_document(document: Json, options: Options) -> Comparison:
+    """Solve a problem, or take a plan as it is, and run every baseline on the same explicit problem."""
+    if isinstance(document, dict) and "solution" in document:
+        plan = load_document(document, "the plan")
+        require_true(plan)
+    else:
+        plan = make_plan(pose(document, options.derive), options)
+    baselines = plan.paper.baselines(plan.problem, options.limits)
+    for baseline in baselines:
+        if baseline.solution is not None and baseline.feasible:
+            violations = plan.paper.check(plan.problem, baseline.solution)
+            if violations:
+                raise RefutedError(
+                    f"the check refutes the baseline {baseline.name}; this is a bug",
+                    code=violations[0].code,
+                    violations=tuple(map(str, violations)),
+                )
+    return Comparison(plan, tuple(baselines))

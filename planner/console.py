@@ -1,0 +1,66 @@
+"""The terminal: one rich console a stream, nothing else of ours imports rich."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from planner.printable import printable
+
+WIDTH = 80
+
+
+def out() -> Console:
+    """Standard output, 80 columns unless the terminal is wider; colours only on a terminal (NO_COLOR honoured)."""
+    return _console(stderr=False)
+
+
+def _console(*, stderr: bool) -> Console:
+    stream = sys.stderr if stderr else sys.stdout
+    width = None if stream.isatty() else WIDTH
+    return Console(stderr=stderr, width=width, highlight=False, emoji=False, markup=False, soft_wrap=False)
+
+
+def unicode_ok() -> bool:
+    """Whether block characters survive the stream's encoding."""
+    try:
+        "█░".encode(sys.stdout.encoding or "ascii")
+    except (UnicodeEncodeError, LookupError):
+        return False
+    return True
+
+
+@contextmanager
+def spinner(message: str) -> Iterator[None]:
+    """A progress line on stderr while a block runs, on a terminal only."""
+    console = _console(stderr=True)
+    if not console.is_terminal:
+        yield
+        return
+    with console.status(message):
+        yield
+
+
+def say(line: str = "") -> None:
+    """One line on standard output, never wrapped."""
+    out().print(Text(printable(line)), soft_wrap=True)
+
+
+_QUANTITY = re.compile(r"[-+]?[.\d][^-\s]*( [^\W\d]+)?|-")
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
+    """A plain table: the first column left, numbers right."""
+    table = Table(title=title or None, title_justify="left", box=None, pad_edge=False, header_style="bold")
+    for position, column in enumerate(columns):
+        numeric = all(_QUANTITY.fullmatch(row[position]) for row in rows if row[position])
+        table.add_column(column, justify="right" if position and numeric else "left", overflow="fold")
+    for row in rows:
+        table.add_row(*(Text(printable(cell)) for cell in row))
+    out().print(table)

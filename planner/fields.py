@@ -1,0 +1,88 @@
+"""Paths into a document: ``cluster.memory_cap_bytes``, ``groups.img.options.0.time_s``.
+
+A list element is named by its index or, where elements have an ``id``, by that id.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+from planner.documents import Json, parse_json
+from planner.errors import BadInputError
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """`` (did you mean X?)`` for the closest known name, or an empty string."""
+    close = difflib.get_close_matches(name, list(known), n=1, cutoff=0.5)
+    return f' (did you mean "{close[0]}"?)' if close else ""
+
+
+def parse_setting(setting: str) -> tuple[str, Json]:
+    """Split ``PATH=VALUE``; the value is JSON, else a string. Raises BadInputError."""
+    path, separator, text = setting.partition("=")
+    if not separator or not path:
+        raise BadInputError(f'expected PATH=VALUE, got "{setting}"', code="wrong_type", where="--set")
+    try:
+        return path, parse_json(text, "--set")
+    except RecursionError:
+        return path, text
+    except BadInputError as error:
+        if error.code == "not_json":
+            return path, text
+        raise BadInputError(error.message, code=error.code, where=path) from None
+
+
+def set_field(document: Json, path: str, value: Json) -> None:
+    """Set one field in place. Missing objects on the way are made (validation judges their names), list elements not.
+
+    A scalar given where a list stands means a list of one. Raises BadInputError (unknown_field).
+    """
+    names = path.split(".")
+    parent = document
+    for depth, name in enumerate(names[:-1]):
+        parent = _child(parent, name, ".".join(names[: depth + 1]), create=True)
+    last = names[-1]
+    if isinstance(parent, dict):
+        if isinstance(parent.get(last), list) and not isinstance(value, list | dict):
+            value = [value]
+        parent[last] = value
+    elif isinstance(parent, list):
+        parent[_index(parent, last, path)] = value
+    else:
+        raise BadInputError(f'"{path}" leads through a value that has no fields', code="unknown_field", where=path)
+
+
+def get_field(document: Json, path: str) -> Json:
+    """The value at a path. Raises BadInputError (unknown_field) naming the nearest field."""
+    value = document
+    names = path.split(".")
+    for depth, name in enumerate(names):
+        value = _child(value, name, ".".join(names[: depth + 1]), create=False)
+    return value
+
+
+def _child(parent: Json, name: str, path: str, *, create: bool) -> Json:
+    if isinstance(parent, dict):
+        if name not in parent:
+            if create:
+                parent[name] = {}
+                return parent[name]
+            raise BadInputError(f'no field "{name}"{nearest(name, parent)}', code="unknown_field", where=path)
+        if create and parent[name] is None:
+            parent[name] = {}
+        return parent[name]
+    if isinstance(parent, list):
+        return parent[_index(parent, name, path)]
+    raise BadInputError(f'"{path}" leads through a value that has no fields', code="unknown_field", where=path)
+
+
+def _index(elements: list[Json], name: str, path: str) -> int:
+    ids = [element.get("id") for element in elements if isinstance(element, dict)]
+    if name in [str(identity) for identity in ids if identity is not None]:
+        return next(i for i, e in enumerate(elements) if isinstance(e, dict) and str(e.get("id")) == name)
+    if name.isdecimal() and int(name) < len(elements):
+        return int(name)
+    known = [str(identity) for identity in ids if identity is not None]
+    hint = nearest(name, known) or f" (indices 0..{len(elements) - 1})"
+    raise BadInputError(f'no element "{name}"{hint}', code="unknown_field", where=path)

@@ -1,0 +1,152 @@
+"""The extension point: a paper is a frozen record of facts and functions, one folder under ``planner/papers``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Generic, TypeVar
+
+from pydantic import BaseModel
+
+from planner.documents import Json
+from planner.errors import InfeasibleError, LimitError
+from planner.view import View
+from solvers.report import Limits, Report
+
+P = TypeVar("P", bound=BaseModel)
+S = TypeVar("S", bound=BaseModel)
+D = TypeVar("D", bound=BaseModel)
+
+SOURCES = ("measured", "interpolated", "modelled", "stated")
+"""Where a coefficient comes from: a row of the table, between rows, a formula, or the user."""
+
+
+@dataclass(frozen=True)
+class Violation:
+    """One thing a plan says that the problem refutes; ``where`` is a path in the solution."""
+
+    code: str
+    message: str
+    where: str | None = None
+
+    def __str__(self) -> str:
+        place = f" (at {self.where})" if self.where else ""
+        return f"{self.code}: {self.message}{place}"
+
+
+@dataclass(frozen=True)
+class Bound:
+    """A proved bound on the objective, its kind (combinatorial, fractional, solver, exhaustive) and its name."""
+
+    value: float
+    kind: str
+    name: str
+
+
+@dataclass(frozen=True)
+class MemoryRow:
+    """Bytes of one cause in one place, beside the capacity of that place."""
+
+    where: str
+    cause: str
+    bytes: float
+    capacity_bytes: float
+
+
+@dataclass(frozen=True)
+class Warned:
+    """Something true of a plan that its reader should know before launching."""
+
+    code: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Baseline(Generic[S]):
+    """What a simpler published rule gives. ``solution`` is None where the rule has no placement to check.
+
+    ``objective`` is None when the rule fails; ``note`` says why, or which setting of the rule was best.
+    """
+
+    name: str
+    objective: float | None
+    note: str = ""
+    solution: S | None = None
+    feasible: bool = True
+
+
+@dataclass(frozen=True)
+class Derivation(Generic[P]):
+    """An explicit problem made from a profile and a model, and the account of its coefficients.
+
+    ``derive`` is the derived form's own object after defaults, with what was resolved on the way. ``arrays`` are the
+    files read beside the problem: base name to sha256.
+    """
+
+    problem: P
+    derive: Json
+    profile: str
+    profile_sha256: str
+    cost_error: Mapping[str, float] | None
+    arrays: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class DeriveOptions:
+    """Command-line overrides of a derived problem."""
+
+    profile: str | None = None
+    extrapolate: str | None = None
+    base_folder: str = "."
+
+
+@dataclass(frozen=True)
+class Paper(Generic[P, S, D]):
+    """One published method.
+
+    ``solve`` returns a feasible solution and the engine's report, or raises InfeasibleError / LimitError.
+    ``bounds(problem, certify, effort)`` needs no solver unless ``certify`` asks for the strong ones.
+    ``check`` sees only problem and solution and never a solver. ``shares`` gives the fraction of the objective's
+    coefficients by source, in the order of SOURCES.
+    """
+
+    name: str
+    title: str
+    decision: str
+    citation: str
+    unit: str
+    methods: tuple[str, ...]
+    problem_model: type[P]
+    solution_model: type[S]
+    derived_model: type[D]
+    derive: Callable[[D, DeriveOptions], Derivation[P]]
+    solve: Callable[[P, str | None, Limits], tuple[S, Report]]
+    bounds: Callable[[P, S, bool, float], tuple[Bound, ...]]
+    check: Callable[[P, S], list[Violation]]
+    objective: Callable[[S], float]
+    shares: Callable[[P, S], Mapping[str, float]]
+    memory: Callable[[P, S], list[MemoryRow]]
+    warnings: Callable[[P, S], list[Warned]]
+    baselines: Callable[[P, Limits], list[Baseline[S]]]
+    view: Callable[[P, S], View]
+    summary: Callable[[P, S], list[str]]
+    decisions: Callable[[S], Mapping[str, Json]]
+    metrics: Callable[[S], Mapping[str, Json]]
+    violations: tuple[str, ...]
+    sense: str = "min"
+    exports: tuple[str, ...] = field(default=())
+
+
+__all__ = [
+    "SOURCES",
+    "Baseline",
+    "Bound",
+    "Derivation",
+    "DeriveOptions",
+    "InfeasibleError",
+    "LimitError",
+    "MemoryRow",
+    "Paper",
+    "Violation",
+    "Warned",
+]

@@ -1,0 +1,236 @@
+"""The anchors of the fast engine: few large sequences, each with a choice of mode and rank set.
+
+Fillers are treated as one divisible load here, with the memory per second they have on average, so a placement of the
+anchors is worth the least makespan to which such a load fills it up: what a good filling nearly reaches.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from planner.papers.zellige.instance import Instance, Mode, Piece
+from planner.papers.zellige.rank_ledger import Ledger, Level
+
+TARGETS = (1.0, 1.001, 1.003, 1.01, 1.03, 1.06, 1.15, 1.4)
+"""Makespans to aim at, as multiples of the lower bound (page 4.4)."""
+PATIENCE = 60
+"""Fruitless steps after which the target is moved back towards what was reached."""
+WASTE = 1.6
+"""Modes that need more than this multiple of the least work are kept only for their time or memory."""
+
+
+class _Choice(NamedTuple):
+    """One mode of a kind with its rank sets."""
+
+    mode: int
+    work_s: float
+    time_s: float
+    memory_bytes: float
+    level: Level
+
+
+class _Seat(NamedTuple):
+    """Where one anchor sits."""
+
+    choice: _Choice
+    block: int
+
+
+class Anchors:
+    """A partial placement: the seats of the anchors and the ledger they make; ``fillers`` are the others, by kind."""
+
+    def __init__(self, instance: Instance, kinds: Sequence[int], fillers: Mapping[int, Mode]) -> None:
+        filler_s = sum(instance.kinds[kind].count * mode.work_s for kind, mode in fillers.items())
+        filler_bytes = sum(
+            instance.kinds[kind].count * mode.degree * mode.memory_bytes for kind, mode in fillers.items()
+        )
+        self.instance = instance
+        self.items = [kind for kind in kinds for _ in range(instance.kinds[kind].count)]
+        self.ledger = Ledger(
+            instance.num_ranks, instance.memory_cap_bytes, filler_s, filler_bytes / filler_s if filler_s else 0.0
+        )
+        self.choices = {kind: self._choices(kind) for kind in kinds}
+        self.seats: list[_Seat | None] = [None] * len(self.items)
+
+    def _choices(self, kind: int) -> tuple[_Choice, ...]:
+        """Modes by work. Left out: modes dominated at equal degree (page 4.2), and wasteful ones.
+
+        The fastest mode and the one of least memory stay, whatever their work.
+        """
+        modes = self.instance.kinds[kind].modes
+        blocks = self.instance.blocks
+        least = min(mode.work_s for mode in modes)
+        fastest = min(range(len(modes)), key=lambda i: (modes[i].time_s, i))
+        smallest = min(range(len(modes)), key=lambda i: (modes[i].memory_bytes, modes[i].time_s, i))
+        kept = []
+        for index, mode in enumerate(modes):
+            dominated = any(
+                other.degree == mode.degree
+                and blocks[other.config] == blocks[mode.config]
+                and other.time_s <= mode.time_s
+                and other.memory_bytes <= mode.memory_bytes
+                and ((other.time_s, other.memory_bytes) != (mode.time_s, mode.memory_bytes) or position < index)
+                for position, other in enumerate(modes)
+            )
+            if not dominated and (mode.work_s <= WASTE * least or index in (fastest, smallest)):
+                level = self.ledger.level(blocks[mode.config])
+                kept.append(_Choice(index, mode.work_s, mode.time_s, mode.memory_bytes, level))
+        return tuple(sorted(kept, key=lambda choice: choice.work_s))
+
+    def add(self, item: int, choice: _Choice, block: int) -> None:
+        """Seat an anchor."""
+        self.ledger.shift(choice.level.blocks[block], choice.time_s, choice.memory_bytes)
+        self.seats[item] = _Seat(choice, block)
+
+    def remove(self, item: int) -> _Seat:
+        """Lift an anchor from its seat."""
+        seat = self.seats[item]
+        assert seat is not None
+        self.ledger.shift(seat.choice.level.blocks[seat.block], -seat.choice.time_s, -seat.choice.memory_bytes)
+        self.seats[item] = None
+        return seat
+
+    def insert(self, item: int, choices: Sequence[_Choice]) -> bool:
+        """Best fit by the first choice that has a block for it; else the seat that ends earliest.
+
+        False when memory admits none.
+        """
+        ledger = self.ledger
+        earliest: tuple[float, _Choice, int] | None = None
+        for choice in choices:
+            if earliest is not None and choice.time_s >= earliest[0]:
+                continue
+            block = ledger.best_fit(choice.level, choice.time_s, choice.memory_bytes)
+            if block is not None:
+                self.add(item, choice, block)
+                return True
+            free = ledger.earliest(choice.level, choice.memory_bytes)
+            if free is not None and (earliest is None or free[0] + choice.time_s < earliest[0]):
+                earliest = (free[0] + choice.time_s, choice, free[1])
+        if earliest is None:
+            return False
+        self.add(item, earliest[1], earliest[2])
+        return True
+
+    def construct(self, target_s: float) -> bool:
+        """Seat all anchors, most work first. False when memory stops one."""
+        self.ledger.target_s = target_s
+        self.ledger.clear()
+        self.seats = [None] * len(self.items)
+        order = sorted(range(len(self.items)), key=lambda item: -self.choices[self.items[item]][0].work_s)
+        return all(self.insert(item, self.choices[self.items[item]]) for item in order)
+
+    def pieces(self) -> dict[Piece, int]:
+        """The compact placement of the seated anchors."""
+        counts: dict[Piece, int] = {}
+        for kind, seat in zip(self.items, self.seats, strict=True):
+            assert seat is not None
+            piece = Piece(kind, seat.choice.mode, seat.choice.level.blocks[seat.block])
+            counts[piece] = counts.get(piece, 0) + 1
+        return counts
+
+
+def place_anchors(
+    anchors: Anchors, bound_s: float, *, iterations: int, tolerance: float, seed: int
+) -> dict[Piece, int] | None:
+    """The best anchor placement found: construct for several targets, then ruin and recreate. None: memory."""
+    ledger = anchors.ledger
+    best: tuple[float, list[_Seat | None]] | None = None
+    for factor in TARGETS:
+        if best is not None and best[0] <= bound_s * max(1 + tolerance, (1 + factor) / 2):
+            break
+        if anchors.construct(bound_s * factor) and (best is None or ledger.worth() < best[0]):
+            best = (ledger.worth(), list(anchors.seats))
+            snapshot = ledger.snapshot()
+    if best is None:
+        return None
+    anchors.seats = best[1]
+    ledger.restore(snapshot)
+    if anchors.items and best[0] > bound_s * (1 + tolerance):
+        _ruin_and_recreate(anchors, bound_s, iterations, tolerance, seed)
+    return anchors.pieces()
+
+
+def _ruin_and_recreate(anchors: Anchors, bound_s: float, iterations: int, tolerance: float, seed: int) -> None:
+    """Lift a few anchors, some of them from the fullest rank, and seat them anew under a target that keeps falling.
+
+    Ends in the best state met.
+    """
+    source = random.Random(seed)
+    ledger = anchors.ledger
+    worth = ledger.worth()
+    best = (list(anchors.seats), ledger.snapshot())
+    ledger.aim((worth + bound_s) / 2)
+    excess = ledger.excess()
+    on_rank = _items_by_rank(anchors)
+    failures = 0
+    for _ in range(iterations):
+        if worth <= bound_s * (1 + tolerance):
+            break
+        before = ledger.snapshot()
+        lifted = _choose(anchors, on_rank, source)
+        seats = {item: anchors.remove(item) for item in lifted}
+        lifted.sort(key=lambda item: -seats[item].choice.work_s * source.uniform(0.7, 1.3))
+        seated = all(anchors.insert(item, _order(anchors, item, source)) for item in lifted)
+        now = ledger.excess()
+        failures += 1
+        if seated and (now <= excess or (now <= 1.05 * excess and source.random() < 0.1)):
+            _follow(anchors, on_rank, seats)
+            failures = 0 if now < excess else failures
+            excess = now
+            reached = ledger.worth()
+            if reached < worth * (1 - 1e-12):
+                worth, best = reached, (list(anchors.seats), ledger.snapshot())
+                ledger.aim((worth + bound_s) / 2)
+                excess = ledger.excess()
+        else:
+            for item, seat in seats.items():
+                anchors.seats[item] = seat
+            ledger.restore(before)
+        if failures > PATIENCE:
+            ledger.aim((worth + ledger.target_s) / 2)
+            excess, failures = ledger.excess(), 0
+    anchors.seats = best[0]
+    ledger.restore(best[1])
+
+
+def _order(anchors: Anchors, item: int, source: random.Random) -> Sequence[_Choice]:
+    choices = anchors.choices[anchors.items[item]]
+    if len(choices) > 1 and source.random() < 0.1:
+        return source.sample(choices, len(choices))
+    return choices
+
+
+def _choose(anchors: Anchors, on_rank: list[set[int]], source: random.Random) -> list[int]:
+    load = anchors.ledger.load_s
+    rank = load.index(max(load)) if source.random() < 0.5 else source.randrange(len(load))
+    there = sorted(on_rank[rank])
+    lifted = source.sample(there, min(len(there), source.randint(1, 2)))
+    wanted = min(len(anchors.items), source.randint(2, 5))
+    while len(lifted) < wanted:
+        item = source.randrange(len(anchors.items))
+        if item not in lifted:
+            lifted.append(item)
+    return lifted
+
+
+def _items_by_rank(anchors: Anchors) -> list[set[int]]:
+    on_rank: list[set[int]] = [set() for _ in anchors.ledger.load_s]
+    for item, seat in enumerate(anchors.seats):
+        assert seat is not None
+        for rank in seat.choice.level.blocks[seat.block]:
+            on_rank[rank].add(item)
+    return on_rank
+
+
+def _follow(anchors: Anchors, on_rank: list[set[int]], before: dict[int, _Seat]) -> None:
+    for item, old in before.items():
+        new = anchors.seats[item]
+        assert new is not None
+        if old.choice is not new.choice or old.block != new.block:
+            for rank in old.choice.level.blocks[old.block]:
+                on_rank[rank].discard(item)
+            for rank in new.choice.level.blocks[new.block]:
+                on_rank[rank].add(item)

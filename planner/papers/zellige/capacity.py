@@ -1,0 +1,70 @@
+"""M_cap: the bytes a rank has left for a step."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner import memory
+from planner.errors import BadInputError, InfeasibleError, Relaxation
+from planner.papers.zellige.derived import Derive
+from profiles.families import DTYPE_BYTES
+from profiles.geometry import DiTGeometry
+from profiles.profile import Profile
+
+
+@dataclass(frozen=True)
+class Capacity:
+    """How M_cap came about."""
+
+    capacity_bytes: float
+    reserve_bytes: float
+    model_parameters: int
+    model_state_bytes: float
+    memory_cap_bytes: float
+
+
+def model_parameters(geometry: DiTGeometry) -> tuple[int, int]:
+    """All parameters of a model, and those of its largest layer (the unit that sharding gathers)."""
+    hidden, ffn, head_dim = geometry.hidden, geometry.ffn, geometry.head_dim
+    if not geometry.joint:
+        block = memory.cross_attention_dit_block_parameters(hidden, ffn)
+        return int(geometry.layers * block + memory.cross_attention_dit_end_parameters(hidden)), int(block)
+    double = memory.double_stream_block_parameters(hidden, ffn, head_dim)
+    single = memory.single_stream_block_parameters(hidden, ffn, head_dim)
+    blocks = geometry.double_layers * double + geometry.single_layers * single
+    return int(blocks + memory.joint_dit_end_parameters(hidden)), int(double if geometry.double_layers else single)
+
+
+def capacity_of(given: Derive, geometry: DiTGeometry, profile: Profile) -> Capacity:
+    """M_cap: what a rank has left for the step after its reserve and its share of the model states."""
+    budget = given.memory
+    capacity = budget.capacity_bytes or profile.device.memory_bytes
+    if capacity is None:
+        raise BadInputError(
+            f"profile {profile.name} does not say how much memory its device has",
+            code="missing_field",
+            where="derive.memory.capacity_bytes",
+        )
+    parameters, unit = model_parameters(geometry)
+    states = float(
+        memory.sharded_state_bytes(
+            parameters,
+            budget.state_bytes_per_parameter,
+            shard_ranks=budget.shard_ranks or given.cluster.num_ranks,
+            unit_parameters=unit,
+            element_bytes=DTYPE_BYTES[given.dtype],
+        )
+    )
+    cap = capacity - budget.reserve_bytes - states
+    if cap <= 0:
+        raise InfeasibleError(
+            f"model states of {geometry.name} ({states / 1e9:.4g} GB on each rank, over "
+            f"{budget.shard_ranks or given.cluster.num_ranks} ranks) and the reserve "
+            f"({budget.reserve_bytes / 1e9:.4g} GB) leave no memory of {capacity / 1e9:.4g} GB for the step",
+            code="device_memory",
+            where="derive.memory.capacity_bytes",
+            required=states + budget.reserve_bytes,
+            available=float(capacity),
+            relaxation=Relaxation("derive.memory.capacity_bytes", states + budget.reserve_bytes, proven=False),
+        )
+    return Capacity(float(capacity), budget.reserve_bytes, parameters, states, cap)

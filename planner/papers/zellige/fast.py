@@ -1,0 +1,161 @@
+"""The fast engine (page 4.4): cut, place anchors, pack fillers, balance pairs; no solver and no clock.
+
+Budgets are iterations. The cheap baselines are candidates, so that no plan is worse than one of them.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from planner.papers.zellige.anchors import Anchors, place_anchors
+from planner.papers.zellige.balance import balance_pairs
+from planner.papers.zellige.fillers import Floats, Rule, pack_fillers
+from planner.papers.zellige.instance import Instance, Mode, Piece, Placement, loads, num_splits
+
+TOLERANCE = 1e-4
+"""Relative distance from the lower bound at which searching for better anchors stops paying."""
+ITERATIONS = 160
+"""Ruin-and-recreate steps at effort 1."""
+CLOSE = 2e-3
+"""Distance from the bound above which splitting fillers and keeping them whole are both tried."""
+SAVING = 1e-3
+"""Relative work that splitting a filler must save to be worth its collectives."""
+FILLING = 1e-3
+"""A filling this close to a divisible one needs no other rule."""
+
+
+class Found(NamedTuple):
+    """A feasible placement and its makespan in seconds."""
+
+    placement: Placement
+    makespan_s: float
+
+
+def solve_fast(instance: Instance, bound_s: float, *, effort: float = 1.0, seed: int = 0, gap: float = 0.0) -> Found | None:
+    """The best placement found, None when every rung of the ladder ran out of memory (page 4.7).
+
+    ``bound_s`` is any valid lower bound; the closer, the sooner the search may stop.
+    """
+    tolerance = max(TOLERANCE, gap)
+    iterations = max(1, round(ITERATIONS * effort))
+    cut = log_price_cut(instance)
+    whole = {i: mode for i in range(cut) if (mode := instance.kinds[i].whole) is not None}
+    cheapest = cheapest_modes(instance, whole)
+    found = _climb(instance, cheapest, bound_s, iterations, tolerance, seed)
+    if cheapest != whole and (found is None or found.makespan_s > bound_s * (1 + CLOSE)):
+        found = better(instance, found, _climb(instance, whole, bound_s, iterations, tolerance, seed))
+    return found
+
+
+def log_price_cut(instance: Instance) -> int:
+    """Kinds before this index are fillers, the rest anchors (page 4.1). Kinds without a whole mode are anchors.
+
+    The index k* minimises SSE(ln w_1..w_k) + SSE(ln w_k+1..w_B); ties go to the smallest; one kind has no anchors.
+    """
+    kinds = instance.kinds
+    if len(kinds) == 1:
+        return 1
+    logs = np.log([kind.whole_s for kind in kinds])
+    return int(np.argmin(_split_errors(logs))) + 1
+
+
+def _split_errors(logs: Floats) -> Floats:
+    """Sum of squared errors of both parts for every cut, from prefix sums about the overall mean."""
+    centred = logs - logs.mean()
+    size = np.arange(1, len(logs))
+    first, square = np.cumsum(centred), np.cumsum(centred**2)
+    left = square[:-1] - first[:-1] ** 2 / size
+    right = (square[-1] - square[:-1]) - (first[-1] - first[:-1]) ** 2 / (len(logs) - size)
+    errors: Floats = np.round(left + right, 12)
+    return errors
+
+
+def cheapest_modes(instance: Instance, fillers: Mapping[int, Mode]) -> dict[int, Mode]:
+    """Fillers that need clearly less work when split, in their cheapest mode that tiles all ranks; others whole."""
+    modes = dict(fillers)
+    for index, whole in fillers.items():
+        tiling = (mode for mode in instance.kinds[index].modes if _tiles(instance, mode))
+        cheapest = min(tiling, key=lambda mode: (mode.work_s, mode.degree, mode.config), default=whole)
+        if cheapest.work_s < whole.work_s * (1 - SAVING):
+            modes[index] = cheapest
+    return modes
+
+
+def _tiles(instance: Instance, mode: Mode) -> bool:
+    blocks = instance.blocks[mode.config]
+    return sum(map(len, blocks)) == instance.num_ranks == len({rank for block in blocks for rank in block})
+
+
+def _climb(
+    instance: Instance, fillers: Mapping[int, Mode], bound_s: float, iterations: int, tolerance: float, seed: int
+) -> Found | None:
+    """The failure ladder: promote the largest filler kind that found no memory to the anchors, and start again."""
+    fillers = dict(fillers)
+    while True:
+        attempt = _attempt(instance, fillers, bound_s, iterations, tolerance, seed)
+        if isinstance(attempt, Found):
+            return attempt
+        if attempt is None:
+            return None
+        del fillers[attempt]
+
+
+def _attempt(
+    instance: Instance, fillers: Mapping[int, Mode], bound_s: float, iterations: int, tolerance: float, seed: int
+) -> Found | int | None:
+    """A placement, or the filler kind to promote, or None when the anchors alone exceed memory."""
+    anchors = Anchors(instance, [index for index in range(len(instance.kinds)) if index not in fillers], fillers)
+    placed = place_anchors(anchors, bound_s, iterations=iterations, tolerance=tolerance, seed=seed)
+    if placed is None:
+        return max(fillers, default=None)
+    best: Found | None = None
+    short = -1
+    for rule in Rule:
+        ledger = _ledger(instance, placed)
+        filled, left = pack_fillers(instance, fillers, ledger, rule=rule)
+        if left:
+            short = max(short, *left)
+            continue
+        best = better(instance, best, finish(instance, placed | filled, ledger, bound_s))
+        if best is not None and best.makespan_s <= anchors.ledger.worth() * (1 + FILLING):
+            break
+    return best or short
+
+
+def finish(instance: Instance, placed: Placement, ledger: Floats, bound_s: float) -> Found:
+    """Balance pairs over all whole sequences, anchors included."""
+    final: dict[Piece, int] = {}
+    whole_counts: dict[int, list[int]] = {}
+    for piece, count in placed.items():
+        if instance.kinds[piece.kind].modes[piece.mode] == instance.kinds[piece.kind].whole:
+            row = whole_counts.setdefault(piece.kind, [0] * instance.num_ranks)
+            row[piece.ranks[0]] += count
+        else:
+            final[piece] = count
+    balance_pairs(instance, whole_counts, ledger, bound_s, rounds=8 * instance.num_ranks)
+    for kind, row in whole_counts.items():
+        whole = instance.kinds[kind].whole
+        assert whole is not None
+        mode = instance.kinds[kind].modes.index(whole)
+        final |= {Piece(kind, mode, (rank,)): count for rank, count in enumerate(row) if count}
+    time, _ = loads(instance, final)
+    return Found(final, max(time))
+
+
+def _ledger(instance: Instance, placement: Placement) -> Floats:
+    ledger: Floats = np.array(loads(instance, placement))
+    return ledger
+
+
+def better(instance: Instance, one: Found | None, other: Found | None) -> Found | None:
+    """The smaller makespan, then fewer splits (5); makespans within 1e-12 relative are equal."""
+    if one is None or other is None:
+        return one or other
+    if math.isclose(one.makespan_s, other.makespan_s, rel_tol=1e-12):
+        fewer = num_splits(instance, other.placement) < num_splits(instance, one.placement)
+        return other if fewer else one
+    return other if other.makespan_s < one.makespan_s else one

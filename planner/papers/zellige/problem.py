@@ -1,0 +1,230 @@
+"""The problem file of Zellige, both cost forms (page section 6), validated once at the door."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Annotated, Literal, Self
+
+from pydantic import Field, field_validator, model_validator
+
+from planner.documents import Json
+from planner.validation import Document, Identity, Many, fault
+
+MAX_DEGREE = 65536
+
+
+Causes = dict[Annotated[str, Field(min_length=1, max_length=60)], Annotated[float, Field(ge=0)]]
+"""Bytes by cause."""
+
+
+class Cluster(Document):
+    """Ranks in nodes of equal size, and the bytes one rank has left for a step after model states and reserves.
+
+    ``reserved_bytes`` says what else the device holds, by cause; it is shown, and is not part of the cap.
+    """
+
+    num_ranks: int = Field(ge=1, le=65536)
+    gpus_per_node: int = Field(ge=1, le=65536)
+    memory_cap_bytes: float = Field(gt=0)
+    reserved_bytes: Causes | None = None
+
+    @model_validator(mode="after")
+    def _nodes_are_full(self) -> Self:
+        check_nodes(self.num_ranks, self.gpus_per_node)
+        return self
+
+    @property
+    def node_size(self) -> int:
+        """Ranks a node really holds: a cluster smaller than a node is one node."""
+        return min(self.gpus_per_node, self.num_ranks)
+
+
+def check_nodes(num_ranks: int, gpus_per_node: int) -> None:
+    """Refuse ranks that do not fill their nodes (a cluster smaller than one node is a node)."""
+    if num_ranks > gpus_per_node and num_ranks % gpus_per_node:
+        raise fault(
+            f"expected num_ranks to fill nodes of {gpus_per_node} GPUs, got {num_ranks} ranks "
+            f"({num_ranks % gpus_per_node} left over)",
+            where="num_ranks",
+        )
+
+
+class RankSets(Document):
+    """Which sets of ranks may share a sequence (page section 3)."""
+
+    policy: Literal["aligned", "node_local", "explicit"] = "aligned"
+    sets: dict[Identity, Many[Many[int]]] | None = None
+
+    @model_validator(mode="after")
+    def _sets_only_when_explicit(self) -> Self:
+        if (self.policy == "explicit") != (self.sets is not None):
+            raise fault(f'"sets" goes with policy "explicit" and only with it, got policy "{self.policy}"', where="sets")
+        return self
+
+
+class Config(Document):
+    """Split factors of the query axis, the head axis and the key-value axis."""
+
+    id: Identity
+    q: int = Field(ge=1, le=MAX_DEGREE)
+    h: int = Field(ge=1, le=MAX_DEGREE)
+    k: int = Field(ge=1, le=MAX_DEGREE)
+
+    @property
+    def degree(self) -> int:
+        """Ranks that share one sequence."""
+        return self.q * self.h * self.k
+
+
+class Sources(Document):
+    """Shares of an option's time by source; they sum to 1."""
+
+    measured: float = Field(default=0.0, ge=0, le=1 + 1e-9)
+    interpolated: float = Field(default=0.0, ge=0, le=1 + 1e-9)
+    modelled: float = Field(default=0.0, ge=0, le=1 + 1e-9)
+    stated: float = Field(default=0.0, ge=0, le=1 + 1e-9)
+
+    @model_validator(mode="after")
+    def _sum_to_one(self) -> Self:
+        total = self.measured + self.interpolated + self.modelled + self.stated
+        if abs(total - 1) > 1e-6:
+            raise fault(f"expected shares that sum to 1, got {total:.9g}")
+        return self
+
+
+class Option(Document):
+    """Running a sequence in one configuration: time and memory added to each rank of the set.
+
+    ``memory_causes`` splits ``memory_bytes`` by cause, ``sources`` splits ``time_s`` by where it comes from; both are
+    for the reader and leave the decision alone.
+    """
+
+    config: Identity
+    time_s: float = Field(gt=0)
+    memory_bytes: float = Field(ge=0)
+    memory_causes: Causes | None = None
+    sources: Sources | None = None
+
+    @model_validator(mode="after")
+    def _causes_add_up(self) -> Self:
+        if self.memory_causes is not None:
+            total = sum(self.memory_causes.values())
+            if abs(total - self.memory_bytes) > 1e-6 * max(total, self.memory_bytes):
+                raise fault(f"expected causes that sum to memory_bytes = {self.memory_bytes:.9g}, got {total:.9g}")
+        return self
+
+
+class Group(Document):
+    """Sequences of one length, hence with the same options."""
+
+    id: Identity
+    sequence_ids: Many[Identity]
+    tokens: int | None = Field(default=None, ge=1, le=2**53)
+    options: Many[Option]
+
+    @field_validator("sequence_ids")
+    @classmethod
+    def _some_sequences(cls, value: tuple[str, ...]) -> tuple[str, ...]:
+        if not value:
+            raise fault("expected at least one sequence, got none")
+        return value
+
+    @field_validator("options")
+    @classmethod
+    def _options_unique(cls, value: tuple[Option, ...]) -> tuple[Option, ...]:
+        if not value:
+            raise fault("expected at least one option, got none")
+        refuse_duplicates((option.config for option in value), "config")
+        return value
+
+
+class Search(Document):
+    """How the search may trade the makespan for fewer splits; null is the method's own default."""
+
+    split_epsilon: float | None = Field(default=None, ge=0, le=1)
+
+
+class ZelligeProblem(Document):
+    """The explicit-cost form."""
+
+    paper: Literal["zellige"] = "zellige"
+    format_version: str = "1.0"
+    cluster: Cluster
+    rank_sets: RankSets = RankSets()
+    configs: Many[Config]
+    groups: Many[Group]
+    search: Search = Search()
+    notes: Json = None
+
+    @model_validator(mode="after")
+    def _names_agree(self) -> Self:
+        check_configs(self.configs, self.cluster.num_ranks)
+        if not self.groups:
+            raise fault("a step without work has no makespan: expected at least one group, got none", where="groups")
+        refuse_duplicates((group.id for group in self.groups), "group id", "groups")
+        known = {config.id for config in self.configs}
+        for group in self.groups:
+            for option in group.options:
+                if option.config not in known:
+                    place = f"groups.{group.id}.options"
+                    raise fault(
+                        f'unknown config "{option.config}"; known: {", ".join(sorted(known)[:12])}',
+                        code="unknown_field",
+                        where=place,
+                    )
+        refuse_duplicates((s for group in self.groups for s in group.sequence_ids), "sequence id", "groups")
+        self._check_sets()
+        return self
+
+    def _check_sets(self) -> None:
+        degrees = {config.id: config.degree for config in self.configs}
+        for name, sets in (self.rank_sets.sets or {}).items():
+            place = f"rank_sets.sets.{name}"
+            if name not in degrees:
+                raise fault(f'unknown config "{name}"', code="unknown_field", where=place)
+            refuse_duplicates(sets, "rank set", place)
+            for index, ranks in enumerate(sets):
+                inside = all(0 <= rank < self.cluster.num_ranks for rank in ranks)
+                if len(ranks) != degrees[name] or list(ranks) != sorted(set(ranks)) or not inside:
+                    raise fault(
+                        f"expected {degrees[name]} distinct ascending ranks below {self.cluster.num_ranks}, "
+                        f"got {list(ranks)}",
+                        where=f"{place}.{index}",
+                    )
+
+    def sorted(self) -> Self:
+        """The canonical order: configs, groups, options and sequences by id."""
+        groups = tuple(
+            group.model_copy(
+                update={
+                    "sequence_ids": tuple(sorted(group.sequence_ids)),
+                    "options": tuple(sorted(group.options, key=lambda option: option.config)),
+                }
+            )
+            for group in sorted(self.groups, key=lambda group: group.id)
+        )
+        configs = tuple(sorted(self.configs, key=lambda config: config.id))
+        return self.model_copy(update={"configs": configs, "groups": groups})
+
+
+def check_configs(configs: tuple[Config, ...], num_ranks: int) -> None:
+    """Refuse no configs, equal ids, equal split factors, and degrees above the cluster."""
+    if not configs:
+        raise fault("expected at least one config, got none", where="configs")
+    refuse_duplicates((config.id for config in configs), "config id", "configs")
+    refuse_duplicates(((config.q, config.h, config.k) for config in configs), "(q, h, k)", "configs")
+    for config in configs:
+        if config.degree > num_ranks:
+            raise fault(
+                f"expected q*h*k <= num_ranks = {num_ranks}, got {config.degree}", where=f"configs.{config.id}"
+            )
+
+
+def refuse_duplicates(values: Iterable[object], what: str, where: str | None = None) -> None:
+    """Refuse the second occurrence of a value."""
+    seen: set[object] = set()
+    for value in values:
+        if value in seen:
+            shown = f'"{value}"' if isinstance(value, str) else str(value)
+            raise fault(f"{what} {shown[:100]} occurs twice", code="duplicate_id", where=where)
+        seen.add(value)

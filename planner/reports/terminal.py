@@ -1,0 +1,124 @@
+"""The terminal view of a plan: its picture in block characters, its certificate in words."""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+
+from rich.text import Text
+
+from planner import console
+from planner.documents import Json
+from planner.plan import Plan
+from planner.printable import printable
+from planner.units import amount, percent
+from planner.view import Bar, Bars, View
+
+_STYLES = ("cyan", "yellow", "magenta", "green", "blue", "red")
+_UNICODE = ("█", "▓", "▒", "░", "▪", "▫")
+_ASCII = ("#", "=", "+", "-", "o", ".")
+_BAR_WIDTH = 44
+_BARS_SHOWN = 32
+
+
+def progress(message: str) -> AbstractContextManager[None]:
+    """A spinner on a terminal, nothing elsewhere."""
+    return console.spinner(message)
+
+
+def certificate_words(plan: Plan) -> str:
+    """The certificate as a sentence that also says how far to trust the table."""
+    certificate = plan.certificate
+    if certificate.status == "optimal":
+        claim = "proved optimal"
+    else:
+        claim = f"at most {percent(certificate.gap)} from the best possible"
+    trust = "under these costs"
+    if plan.cost_error:
+        trust = f"under this table, which is itself off by {percent(plan.cost_error['median'])} in the median"
+    return f"{claim} {trust}"
+
+
+def summary_lines(plan: Plan) -> list[str]:
+    """At most 14 lines about a plan."""
+    certificate = plan.certificate
+    lines = [f"{plan.paper.name}: {amount(certificate.objective, certificate.unit)}, {certificate_words(plan)}"]
+    lines += plan.paper.summary(plan.problem, plan.solution)[:8]
+    used = [f"{name} {share:.1%}" for name, share in plan.sources.items() if share > 0]
+    lines.append(f"sources: {', '.join(used)}")
+    lines += [f"warning: {warned.code}: {warned.message}" for warned in plan.warnings[:3]]
+    return lines
+
+
+def summary_object(plan: Plan) -> dict[str, Json]:
+    """The summary for a program."""
+    return {
+        "paper": plan.paper.name,
+        "certificate": plan.certificate.model_dump(exclude_none=True),
+        "sources": plan.sources,
+        "cost_error": plan.cost_error,
+        "warnings": [vars(warned) for warned in plan.warnings],
+        "metrics": dict(plan.paper.metrics(plan.solution)),
+    }
+
+
+def print_summary(plan: Plan, path: str) -> None:
+    """The summary of ``plan solve -o``."""
+    for line in [*summary_lines(plan), f"wrote {path}"]:
+        console.say(line)
+
+
+def print_plan(plan: Plan) -> None:
+    """The terminal view of ``plan show``."""
+    for line in summary_lines(plan):
+        console.say(line)
+    print_view(plan.paper.view(plan.problem, plan.solution))
+
+
+def print_view(view: View) -> None:
+    """Sections from top to bottom."""
+    for section in view.sections:
+        console.say()
+        if isinstance(section, Bars):
+            _print_bars(section)
+        else:
+            console.print_table(section.columns, section.rows, section.title)
+
+
+def _print_bars(bars: Bars) -> None:
+    kinds = list(dict.fromkeys(segment.kind for bar in bars.bars for segment in bar.segments))
+    glyphs = _UNICODE if console.unicode_ok() else _ASCII
+    title = Text(printable(bars.title), style="bold")
+    for kind in kinds:
+        title.append("  ")
+        title.append(glyphs[kinds.index(kind) % len(glyphs)], style=_STYLES[kinds.index(kind) % len(_STYLES)])
+        title.append(f" {printable(kind)}", style="not bold")
+    screen = console.out()
+    screen.print(title)
+    longest = max([sum(s.amount for s in bar.segments) for bar in bars.bars] + [bars.limit or 0.0]) or 1.0
+    label_width = max(len(bar.label) for bar in bars.bars)
+    for bar in bars.bars[:_BARS_SHOWN]:
+        screen.print(_bar_text(bar, kinds, glyphs, longest, label_width, bars.limit), no_wrap=True, overflow="crop")
+    hidden = len(bars.bars) - _BARS_SHOWN
+    if hidden > 0:
+        screen.print(f"{'':>{label_width}} and {hidden} more")
+
+
+def _bar_text(
+    bar: Bar, kinds: list[str], glyphs: tuple[str, ...], longest: float, label_width: int, limit: float | None
+) -> Text:
+    text = Text(f"{printable(bar.label):>{label_width}} ")
+    reached, drawn = 0.0, 0
+    for segment in bar.segments:
+        reached += segment.amount
+        # Ends are rounded, not lengths, so that segments add up to the bar.
+        end = round(_BAR_WIDTH * reached / longest)
+        position = kinds.index(segment.kind)
+        text.append(glyphs[position % len(glyphs)] * (end - drawn), style=_STYLES[position % len(_STYLES)])
+        drawn = end
+    mark = _BAR_WIDTH if limit is None else round(_BAR_WIDTH * limit / longest)
+    tail = [" "] * (_BAR_WIDTH - drawn + 1)
+    if limit is not None and mark >= drawn:
+        tail[mark - drawn] = "|"
+    text.append("".join(tail))
+    text.append(f" {printable(bar.note)}")
+    return text

@@ -1,0 +1,163 @@
+"""From a document to a validated model, and from pydantic's error to one line a user can act on."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Annotated, Any, ClassVar, TypeVar
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_core import ErrorDetails
+
+from planner.documents import Json
+from planner.errors import BadInputError
+from planner.fields import nearest
+
+
+class Document(BaseModel):
+    """A frozen part of a file: unknown fields, NaN, infinities and coerced types are refused."""
+
+    model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
+
+
+M = TypeVar("M", bound=BaseModel)
+T = TypeVar("T")
+
+Many = Annotated[tuple[T, ...], Field(strict=False)]
+"""A JSON list, kept as a tuple."""
+
+
+def _identity(value: object) -> object:
+    if isinstance(value, int) and not isinstance(value, bool):
+        return str(value)
+    return value
+
+
+Identity = Annotated[str, Field(min_length=1, max_length=200), BeforeValidator(_identity)]
+"""An id: a string, or an integer that is read as its decimal string."""
+
+_CODES = {
+    "missing": "missing_field",
+    "extra_forbidden": "unknown_field",
+    "finite_number": "not_finite",
+}
+_RANGE_TYPES = {
+    "greater_than", "greater_than_equal", "less_than", "less_than_equal", "too_short", "too_long",
+    "string_too_short", "string_too_long", "literal_error", "enum", "multiple_of", "value_error",
+}  # fmt: skip
+
+
+def validate(model: type[M], document: Json) -> M:
+    """Validate a document. Raises BadInputError with the path of the first fault, its bound, and what was got."""
+    if not isinstance(document, dict):
+        raise BadInputError(f"expected an object, got {_type_name(document)}", code="wrong_type")
+    try:
+        return model.model_validate(document)
+    except ValidationError as error:
+        raise _explain(error, model, document) from None
+
+
+def _explain(error: ValidationError, model: type[BaseModel], document: Json) -> BadInputError:
+    faults = error.errors(include_url=False)
+    fault = _meant(faults, document)
+    kind = str(fault["type"])
+    names = _place(fault, document)
+    where = ".".join(names) or None
+    code = _CODES.get(kind) or ("out_of_range" if kind in _RANGE_TYPES else "wrong_type")
+    message = str(fault["msg"])
+    context = fault.get("ctx", {})
+    if kind == "value_error":
+        cause = context.get("error")
+        if isinstance(cause, _FaultError):
+            return BadInputError(cause.message, code=cause.code, where=_join(where, cause.where))
+        message = message.removeprefix("Value error, ")
+    elif kind == "missing":
+        message = f'missing field "{names[-1] if names else "?"}"'
+    elif kind == "extra_forbidden":
+        name = str(fault["loc"][-1])
+        message = f'unknown field "{name[:80]}"{nearest(name, _known_fields(model, fault["loc"][:-1]))}'
+    else:
+        message = f"{message[:1].lower()}{message[1:]}, got {_shown(fault.get('input'))}"
+        message = "expected " + message.replace("input should be ", "").replace(" should have ", " with ")
+    more = len(faults) - 1
+    if more and not any(isinstance(f["loc"][0] if f["loc"] else "", int) for f in faults):
+        message += f" (and {more} more)"
+    return BadInputError(message, code=code, where=where)
+
+
+def _meant(faults: list[ErrorDetails], document: Json) -> ErrorDetails:
+    """A union reports every branch: the user meant the one that reads deepest, and of those the one of fewest faults."""
+    deepest = max(len(_place(fault, document)) for fault in faults)
+    deep = [fault for fault in faults if len(_place(fault, document)) == deepest]
+    object_of_first = _place(deep[0], document)[:-1]
+    rivals = [fault for fault in deep if _place(fault, document)[:-1] == object_of_first]
+    faults_in_branch = Counter(fault["loc"][:-1] for fault in rivals)
+    return min(rivals, key=lambda fault: faults_in_branch[fault["loc"][:-1]])
+
+
+class _FaultError(ValueError):
+    """Raised inside a model validator to carry a code and a path below the validated object."""
+
+    def __init__(self, message: str, code: str, where: str | None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.code = code
+        self.where = where
+
+
+def fault(message: str, *, code: str = "out_of_range", where: str | None = None) -> ValueError:
+    """An error for a pydantic validator to raise: becomes BadInputError with this code and place."""
+    return _FaultError(message, code, where)
+
+
+def _join(outer: str | None, inner: str | None) -> str | None:
+    return ".".join(part for part in (outer, inner) if part) or None
+
+
+def _place(fault: ErrorDetails, document: Json) -> list[str]:
+    """Pydantic's location without the names of union branches and validators, ids instead of indices."""
+    names: list[str] = []
+    value = document
+    location = fault["loc"]
+    for step in location:
+        if isinstance(step, int) and isinstance(value, list):
+            element = value[step] if step < len(value) else None
+            identity = element.get("id") if isinstance(element, dict) else None
+            named = isinstance(identity, str | int) and not isinstance(identity, bool) and identity != ""
+            names.append(str(identity) if named else str(step))
+            value = element
+        elif isinstance(value, dict) and step in value:
+            names.append(str(step))
+            value = value[step]
+        elif fault["type"] == "missing" and step == location[-1] and isinstance(value, dict):
+            names.append(str(step))
+    return names
+
+
+def _known_fields(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    """Field names of the model at a location (unknown branches contribute nothing)."""
+    current: Any = model
+    for step in location:
+        models = _models_in(current)
+        if isinstance(step, int):
+            continue
+        inner = [m.model_fields[step].annotation for m in models if step in m.model_fields]
+        current = inner[0] if inner else next((m for m in models if m.__name__ == step), current)
+    return sorted({name for m in _models_in(current) for name in m.model_fields})
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [m for argument in getattr(annotation, "__args__", ()) for m in _models_in(argument)]
+
+
+def _shown(value: object) -> str:
+    if isinstance(value, dict | list):
+        return _type_name(value)
+    text = f'"{value}"' if isinstance(value, str) else str(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _type_name(value: object) -> str:
+    names = {dict: "an object", list: "a list", str: "a string", bool: "a boolean", type(None): "null"}
+    return names.get(type(value), "a number")

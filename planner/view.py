@@ -1,0 +1,48 @@
+"""What there is to see in a plan, free of any rendering: the terminal and the web page draw the same views."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One coloured part of a bar; ``kind`` names the legend entry."""
+
+    kind: str
+    amount: float
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One labelled bar made of segments, with a note printed behind it."""
+
+    label: str
+    segments: tuple[Segment, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Bars:
+    """Bars on one scale; ``limit`` draws a mark (a capacity or a bound), ``unit`` names the amounts."""
+
+    title: str
+    bars: tuple[Bar, ...]
+    unit: str
+    limit: float | None = None
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of ready-made cells under column headings."""
+
+    title: str
+    columns: tuple[str, ...]
+    rows: tuple[tuple[str, ...], ...]
+
+
+@dataclass(frozen=True)
+class View:
+    """Sections from top to bottom."""
+
+    sections: tuple[Bars | Table, ...]

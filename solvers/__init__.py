@@ -1,0 +1,1 @@
+"""Optimisation engines. Knows nothing of papers, plans or hardware."""

@@ -1,0 +1,61 @@
+"""CP-SAT: runs a native model within limits and translates its answer. Modelling stays with the caller."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import TYPE_CHECKING
+
+from solvers.report import Limits, Status
+
+if TYPE_CHECKING:
+    from ortools.sat.python import cp_model
+
+ENGINE = "cp-sat"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """``values`` are those of the variables asked for, None without a solution; ``bound`` is in model units.
+
+    A model without an objective answers OPTIMAL for any solution, with objective and bound 0.
+    """
+
+    status: Status
+    values: tuple[int, ...] | None
+    objective: float
+    bound: float
+
+
+def run(model: cp_model.CpModel, wanted: list[cp_model.IntVar], limits: Limits, deterministic_time: float) -> Answer:
+    """Solve with one worker per ``limits.workers``, a fixed seed and ``deterministic_time`` × effort.
+
+    When the wall-clock limit fires first, the answer depends on the machine and is dropped unless ``keep_best``.
+    """
+    from ortools.sat.python import cp_model
+
+    solver = cp_model.CpSolver()
+    solver.parameters.num_workers = limits.workers
+    solver.parameters.random_seed = limits.seed
+    solver.parameters.max_deterministic_time = deterministic_time * limits.effort
+    solver.parameters.relative_gap_limit = limits.gap
+    if limits.time_limit_s is not None:
+        solver.parameters.max_time_in_seconds = limits.time_limit_s
+    code = solver.solve(model)
+    if code == cp_model.MODEL_INVALID:
+        raise ValueError(model.validate())
+    if code == cp_model.INFEASIBLE:
+        return Answer(Status.INFEASIBLE, None, 0.0, 0.0)
+    cut_short = limits.time_limit_s is not None and solver.wall_time >= limits.time_limit_s
+    if code == cp_model.UNKNOWN or (code == cp_model.FEASIBLE and cut_short and not limits.keep_best):
+        return Answer(Status.LIMIT, None, 0.0, 0.0 if cut_short else solver.best_objective_bound)
+    # With a gap CP-SAT says OPTIMAL for "within the gap".
+    proved = code == cp_model.OPTIMAL and solver.objective_value <= solver.best_objective_bound
+    status = Status.OPTIMAL if proved else Status.FEASIBLE
+    values = tuple(solver.value(variable) for variable in wanted)
+    return Answer(status, values, solver.objective_value, solver.best_objective_bound)
+
+
+def engine_version() -> str:
+    """The version of OR-Tools."""
+    return version("ortools")

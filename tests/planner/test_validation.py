@@ -1,0 +1,157 @@
+"""One line a user can act on: the code, the path by id, the bound and what was got."""
+
+from __future__ import annotations
+
+from typing import Any, Literal, Self
+
+import pytest
+from pydantic import Field, model_validator
+
+from planner.errors import BadInputError
+from planner.validation import Document, Identity, Many, fault, validate
+
+
+class Option(Document):
+    time_s: float = Field(gt=0)
+    count: int = 1
+
+
+class Group(Document):
+    id: Identity
+    options: Many[Option]
+    kind: Literal["image", "video"] = "image"
+
+
+class Square(Document):
+    side: float
+
+    @model_validator(mode="after")
+    def _even(self) -> Self:
+        if self.side == 13:
+            raise fault("expected no 13", code="duplicate_id", where="side")
+        if self.side == 14:
+            raise ValueError("no 14 either")
+        return self
+
+
+class Circle(Document):
+    radius: float
+
+
+class Problem(Document):
+    groups: Many[Group]
+    shape: Square | Circle | None = None
+    name: str = Field(default="x", min_length=2, max_length=5)
+    few: Many[int] = Field(default=(), max_length=2)
+
+
+def good() -> dict[str, Any]:
+    return {"groups": [{"id": "img", "options": [{"time_s": 1.0}]}, {"id": 7, "options": [{"time_s": 2}]}]}
+
+
+def refusal(**changes: Any) -> BadInputError:
+    with pytest.raises(BadInputError) as caught:
+        validate(Problem, good() | changes)
+    return caught.value
+
+
+def option(**fields: Any) -> list[Any]:
+    return [{"id": "img", "options": [{"time_s": 1.0}, {"time_s": 1.0} | fields]}]
+
+
+def test_a_good_document_becomes_its_model() -> None:
+    read = validate(Problem, good())
+    assert read.groups[0].options[0] == Option(time_s=1.0)
+
+
+def test_an_integer_id_is_read_as_its_decimal_string() -> None:
+    assert validate(Problem, good()).groups[1].id == "7"
+
+
+def test_an_integer_is_a_float_but_not_the_other_way_round() -> None:
+    assert validate(Problem, good()).groups[1].options[0].time_s == 2.0
+    assert refusal(groups=option(count=2.0)).code == "wrong_type"
+
+
+@pytest.mark.parametrize(
+    ("groups", "code", "where", "says"),
+    [
+        (option(time_s=0), "out_of_range", "groups.img.options.1.time_s", "expected greater than 0, got 0"),
+        (option(time_s="1.0"), "wrong_type", "groups.img.options.1.time_s", 'expected a valid number, got "1.0"'),
+        (option(time_s=True), "wrong_type", "groups.img.options.1.time_s", "got True"),
+        (option(time_s=None), "wrong_type", "groups.img.options.1.time_s", "got None"),
+        (option(time_s=float("nan")), "not_finite", "groups.img.options.1.time_s", "finite"),
+        (option(time_s=float("inf")), "not_finite", "groups.img.options.1.time_s", "finite"),
+        (option(time_s=[1]), "wrong_type", "groups.img.options.1.time_s", "got a list"),
+        (option(count=1.5), "wrong_type", "groups.img.options.1.count", "got 1.5"),
+        (option(tims_s=1), "unknown_field", "groups.img.options.1.tims_s", 'did you mean "time_s"?'),
+        ([{"id": "img", "options": [{}]}], "missing_field", "groups.img.options.0.time_s", 'missing field "time_s"'),
+        ([{"options": []}], "missing_field", "groups.0.id", 'missing field "id"'),
+        ([{"id": 7, "options": [], "kind": "audio"}], "out_of_range", "groups.7.kind", "'image' or 'video'"),
+        ([{"id": "", "options": []}], "out_of_range", "groups.0.id", "at least 1 character"),
+        ([{"id": True, "options": []}], "wrong_type", "groups.0.id", "got True"),
+        ([{"id": 1.5, "options": []}], "wrong_type", "groups.0.id", "got 1.5"),
+        ([3], "wrong_type", "groups.0", "got 3"),
+        ({"img": 1}, "wrong_type", "groups", "got an object"),
+        ("img", "wrong_type", "groups", 'got "img"'),
+    ],
+)
+def test_a_fault_is_named_by_code_path_bound_and_value(groups: Any, code: str, where: str, says: str) -> None:
+    error = refusal(groups=groups)
+    assert (error.code, error.where) == (code, where)
+    assert says in error.message
+
+
+def test_a_missing_part_at_the_root_is_named() -> None:
+    with pytest.raises(BadInputError) as caught:
+        validate(Problem, {})
+    assert (caught.value.code, caught.value.where) == ("missing_field", "groups")
+
+
+def test_lengths_are_said_with_the_bound() -> None:
+    assert refusal(name="x").message == 'expected string with at least 2 characters, got "x"'
+    assert refusal(few=[1, 2, 3]).code == "out_of_range"
+
+
+@pytest.mark.parametrize(
+    ("wrong", "near"), [("group", "groups"), ("shap", "shape"), ("nmae", "name"), ("qqqqqq", None)]
+)
+def test_an_unknown_field_names_the_nearest_known_one(wrong: str, near: str | None) -> None:
+    error = refusal(**{wrong: 1})
+    assert (error.code, error.where) == ("unknown_field", wrong)
+    assert ("did you mean" in error.message) == (near is not None)
+    assert near is None or f'"{near}"' in error.message
+
+
+def test_a_fault_in_a_union_is_named_in_the_branch_that_fits() -> None:
+    error = refusal(shape={"radius": -1, "colour": "red"})
+    assert error.code == "unknown_field"
+    assert error.where == "shape.colour"
+    assert refusal(shape={"radius": "wide"}).where == "shape.radius"
+
+
+def test_a_fault_that_a_validator_raises_keeps_its_code_and_place() -> None:
+    error = refusal(shape={"side": 13.0})
+    assert (error.code, error.where, error.message) == ("duplicate_id", "shape.side", "expected no 13")
+
+
+def test_a_plain_value_error_is_out_of_range_at_its_object() -> None:
+    error = refusal(shape={"side": 14.0})
+    assert (error.code, error.where) == ("out_of_range", "shape")
+    assert error.message.startswith("no 14 either")
+
+
+def test_more_faults_are_counted() -> None:
+    assert refusal(groups=[{"id": "img", "options": [{"time_s": 0, "count": 1.5}]}]).message.endswith("(and 1 more)")
+
+
+def test_long_values_and_names_are_cut() -> None:
+    assert len(refusal(name="y" * 10_000).message) < 200
+    assert len(refusal(**{"z" * 10_000: 1}).message) < 200
+
+
+@pytest.mark.parametrize("document", [None, [], "text", 3, True])
+def test_what_is_not_an_object_is_refused(document: Any) -> None:
+    with pytest.raises(BadInputError, match="expected an object, got") as caught:
+        validate(Problem, document)
+    assert caught.value.code == "wrong_type"
