@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from planner.diff import Difference, compare
+from planner.difference import Difference, compare
 from planner.documents import Json, read_bytes, read_document, write_atomically
 from planner.plan import CheckReport, Options, Plan, Timings, check_plan, load_plan, make_plan, pose
 

@@ -116,6 +116,7 @@ def _parse_yaml(text: str, name: str) -> Json:
         """SafeLoader without aliases (they make exponential documents), dates, or silent duplicate keys."""
 
         nodes = 0
+        depth = 0
 
         def compose_node(self, parent: Any, index: Any) -> Any:
             event = self.peek_event()  # type: ignore[no-untyped-call]
@@ -124,7 +125,12 @@ def _parse_yaml(text: str, name: str) -> Json:
             self.nodes += 1
             if self.nodes > _MAX_YAML_NODES:
                 raise BadInputError(f"{name} has more than {_MAX_YAML_NODES} YAML nodes; use JSON", code="too_large")
-            return super().compose_node(parent, index)
+            if self.depth > MAX_DEPTH:
+                raise BadInputError(f"{name} is nested more than {MAX_DEPTH} levels deep", code="not_json")
+            self.depth += 1
+            node = super().compose_node(parent, index)
+            self.depth -= 1
+            return node
 
         def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
             keys = [self.construct_object(key, deep=True) for key, _ in node.value]

@@ -81,6 +81,9 @@ class Derivation(Generic[P]):
 
     ``derive`` is the derived form's own object after defaults, with what was resolved on the way. ``arrays`` are the
     files read beside the problem: base name to sha256.
+
+    ``relaxable`` says, for a field of the explicit form that a relaxation may name, which field of the derived form
+    moves it, and by what amount that one is larger.
     """
 
     problem: P
@@ -89,6 +92,7 @@ class Derivation(Generic[P]):
     profile_sha256: str
     cost_error: Mapping[str, float] | None
     arrays: Mapping[str, str] = field(default_factory=dict)
+    relaxable: Mapping[str, tuple[str, float]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

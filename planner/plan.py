@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field
 
 from planner import __version__, papers
 from planner.documents import Json, canonical_bytes, digest, parse_document
-from planner.errors import BadInputError, RefutedError
+from planner.errors import BadInputError, InfeasibleError, RefutedError, Relaxation
 from planner.fields import nearest
 from planner.paper import Bound, Derivation, DeriveOptions, MemoryRow, Violation, Warned
 from planner.papers import AnyPaper
@@ -190,6 +190,7 @@ class Posed:
     problem: Any
     inputs: Inputs
     cost_error: dict[str, float] | None
+    relaxable: Mapping[str, tuple[str, float]] = field(default_factory=dict)
 
 
 def pose(document: Json, options: DeriveOptions) -> Posed:
@@ -219,6 +220,7 @@ def pose(document: Json, options: DeriveOptions) -> Posed:
             arrays=dict(derivation.arrays) if derivation else {},
         ),
         dict(derivation.cost_error) if derivation and derivation.cost_error else None,
+        derivation.relaxable if derivation else {},
     )
 
 
@@ -233,7 +235,10 @@ def make_plan(posed: Posed, options: Options, timings: Timings | None = None) ->
             code="out_of_range",
             where="--method",
         )
-    solution, report = _timed(timings, "solve", lambda: paper.solve(problem, options.method, options.limits))
+    try:
+        solution, report = _timed(timings, "solve", lambda: paper.solve(problem, options.method, options.limits))
+    except InfeasibleError as error:
+        raise _in_terms_of_the_file(error, posed.relaxable) from None
     violations = _timed(timings, "check", lambda: paper.check(problem, solution))
     if violations:
         raise RefutedError(
@@ -261,6 +266,21 @@ def make_plan(posed: Posed, options: Options, timings: Timings | None = None) ->
             seed=options.limits.seed,
             effort=options.limits.effort,
         ),
+    )
+
+
+def _in_terms_of_the_file(error: InfeasibleError, relaxable: Mapping[str, tuple[str, float]]) -> InfeasibleError:
+    """The relaxation of a derived problem, on the field that its file has."""
+    if error.relaxation is None or error.relaxation.field not in relaxable:
+        return error
+    name, larger = relaxable[error.relaxation.field]
+    return InfeasibleError(
+        error.message,
+        code=error.code,
+        where=name if error.where == error.relaxation.field else error.where,
+        required=error.required,
+        available=error.available,
+        relaxation=Relaxation(name, error.relaxation.value + larger, error.relaxation.proven),
     )
 
 

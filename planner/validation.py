@@ -85,10 +85,13 @@ def _explain(error: ValidationError, model: type[BaseModel], document: Json) -> 
 
 
 def _meant(faults: list[ErrorDetails], document: Json) -> ErrorDetails:
-    """A union reports every branch: the user meant the one that reads deepest, and of those the one of fewest faults."""
+    """Of a union's branches, all reported, the one that breaks only a rule, or reads deepest with fewest faults."""
     deepest = max(len(_place(fault, document)) for fault in faults)
     deep = [fault for fault in faults if len(_place(fault, document)) == deepest]
     object_of_first = _place(deep[0], document)[:-1]
+    for fault in faults:
+        if fault["type"] == "value_error" and _place(fault, document) == object_of_first:
+            return fault
     rivals = [fault for fault in deep if _place(fault, document)[:-1] == object_of_first]
     faults_in_branch = Counter(fault["loc"][:-1] for fault in rivals)
     return min(rivals, key=lambda fault: faults_in_branch[fault["loc"][:-1]])

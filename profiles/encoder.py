@@ -1,98 +1,105 @@
-"""Non-causal attention at a head dimension that was never measured, composed from rows that were.
+"""Non-causal attention that is not a measured row: a smooth, economical surface over heads x length and length.
 
-Two rules, both only under `extrapolate="roofline"` and always tagged modelled:
+    t = overhead + [ (4 d (heads L + r0)(L + l0) / F_d)^4 + (bytes / B)^4 ]^(1/4)
 
-1. The device has encoder rows at another head dimension d0: t(L, d) = t(L, d0) x causal(L, d) / causal(L, d0), the
-   causal prefill rows carrying the effect of the head dimension. Without such a pair: t(L, d0) x max(1, d / d0).
-2. The device has no encoder rows: t(L, d) = causal(sqrt(2) L, d), the causal length with the same FLOPs.
+The achieved FLOP/s of this formula never falls when heads x L or L grows, so a split by heads, by queries or by keys
+is never cheaper in total than the whole. Its shape is the table's fitted roofline. Its level F_d is robust: the median
+over all long rows of one head dimension, so that no single slow or lucky row reaches another shape. Three rules:
+
+1. Rows at d exist: their own level.
+2. Rows at another head dimension d0: F_d = F_d0 x causal F_d / causal F_d0, the levels of the causal prefill rows;
+   without such a pair t grows by max(1, d / d0).
+3. No encoder rows: t(L, d) = causal(sqrt(2) L, d), the causal length with the same FLOPs.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
-from profiles.families import FAMILIES
-from profiles.repeats import merge_repeats
+from profiles.roofline import modelled_seconds
 from profiles.table import CostTable
 
 Floats = npt.NDArray[np.float64]
-Ints = npt.NDArray[np.int64]
 
-_ENCODER = FAMILIES["encoder_attention"]
+LONG_TOKENS = 8192
+"""Rows at least this long (or the longest there are) set the level: launch and ramp-up hardly matter there."""
+WIDE_ROWS = 2**17
+"""And with at least this many query rows, heads x length (or the most there are), that fill the device."""
 
 
-def composed_table(head_dim: int, encoder: CostTable | None, causal: CostTable | None) -> CostTable | None:
-    """An encoder table at `head_dim` by the rules above, non-decreasing in heads and in length; None if impossible."""
+@dataclass(frozen=True)
+class Fitted:
+    """A table of encoder or causal rows with the coefficients of its roofline."""
+
+    table: CostTable
+    coefficients: Mapping[str, float]
+    element_bytes: float
+
+    def has(self, head_dim: int) -> bool:
+        """Whether rows exist at this head dimension (causal: with as many KV heads as heads)."""
+        group = (head_dim,) if self.table.family.name == "encoder_attention" else (head_dim, 1)
+        return group in self.table.grids
+
+    def flop_per_s(self, head_dim: int) -> float:
+        """The fitted rate, corrected by the median of the long rows at `head_dim`."""
+        columns = self.table.columns
+        chosen = columns["head_dim"] == head_dim
+        if "queries_per_kv_head" in columns:
+            chosen &= columns["queries_per_kv_head"] == 1
+        chosen &= columns["length"] >= min(LONG_TOKENS, int(columns["length"][chosen].max()))
+        rows = columns["length"] * columns["heads"] * columns.get("batch", np.int64(1))
+        chosen &= rows >= min(WIDE_ROWS, int(rows[chosen].max()))
+        axes = {axis: column[chosen].astype(np.float64) for axis, column in columns.items()}
+        model = modelled_seconds(self.table.family.name, axes, self.coefficients, self.element_bytes)
+        return float(self.coefficients["flop_per_s"] * np.median(model / self.table.seconds[chosen]))
+
+
+def surface(head_dim: int, encoder: Fitted | None, causal: Fitted | None) -> dict[str, float] | None:
+    """Encoder coefficients at `head_dim` by the rules above; None if the rows for it are missing."""
     if encoder is not None:
-        return _from_encoder(head_dim, encoder, causal)
-    return _from_causal(head_dim, causal) if causal is not None else None
-
-
-def _from_encoder(head_dim: int, encoder: CostTable, causal: CostTable | None) -> CostTable:
-    measured = sorted(group[0] for group in encoder.grids)
-    paired = [d for d in measured if causal is not None and {(d, 1), (head_dim, 1)} <= set(causal.grids)]
-    below = [d for d in paired or measured if d <= head_dim]
-    near = max(below) if below else min(paired or measured)
-    rows = encoder.columns["head_dim"] == near
-    heads, length, seconds = encoder.columns["heads"][rows], encoder.columns["length"][rows], encoder.seconds[rows]
-    if paired and causal is not None:
-        factor = _causal_seconds(causal, head_dim, heads, length) / _causal_seconds(causal, near, heads, length)
-    else:
-        factor = np.full(len(seconds), max(1.0, head_dim / near))
-    return _table(head_dim, heads, length, seconds * factor)
-
-
-def _causal_seconds(causal: CostTable, head_dim: int, heads: Ints, length: Ints) -> Floats:
-    size = len(heads)
-    query = {
-        "head_dim": np.full(size, float(head_dim)),
-        "queries_per_kv_head": np.ones(size),
-        "batch": np.ones(size),
-        "heads": heads.astype(np.float64),
-        "length": length.astype(np.float64),
-    }
-    return causal.look_up(causal.clamp(query)).seconds
-
-
-def _from_causal(head_dim: int, causal: CostTable) -> CostTable | None:
-    columns = causal.columns
-    rows = (columns["head_dim"] == head_dim) & (columns["queries_per_kv_head"] == 1)
-    if not rows.any():
+        return {**encoder.coefficients, "flop_per_s": _level(head_dim, encoder, causal)}
+    if causal is None or not causal.has(head_dim):
         return None
-    heads = columns["batch"][rows] * columns["heads"][rows]
-    length = np.maximum(1, np.rint(columns["length"][rows] / np.sqrt(2.0))).astype(np.int64)
-    return _table(head_dim, heads, length, causal.seconds[rows])
+    root = float(np.sqrt(2.0))
+    found = {**causal.coefficients, "flop_per_s": causal.flop_per_s(head_dim)}
+    return {**found, **{name: found[name] / root for name in ("bytes_per_s", "rows_0", "length_0")}}
 
 
-def lattice(head_dim: int, encoder: CostTable) -> CostTable:
-    """Measured rows at `head_dim`, completed to all pairs of heads and length, non-decreasing in both."""
-    rows = encoder.columns["head_dim"] == head_dim
-    columns = {axis: column[rows] for axis, column in encoder.columns.items()}
-    return _table(head_dim, columns["heads"], columns["length"], encoder.seconds[rows])
+def _level(head_dim: int, encoder: Fitted, causal: Fitted | None) -> float:
+    measured = sorted(group[0] for group in encoder.table.grids)
+    if head_dim in measured:
+        return encoder.flop_per_s(head_dim)
+    if causal is not None and causal.has(head_dim):
+        paired = [d for d in measured if causal.has(d)]
+        if paired:
+            near = _nearest(head_dim, paired)
+            return encoder.flop_per_s(near) * causal.flop_per_s(head_dim) / causal.flop_per_s(near)
+    near = _nearest(head_dim, measured)
+    return encoder.flop_per_s(near) * min(1.0, head_dim / near)
 
 
-def _table(head_dim: int, heads: Ints, length: Ints, seconds: Floats) -> CostTable:
-    """Rows made unique (median), all pairs of heads and length filled, and prices made to rise along both axes.
+def _nearest(head_dim: int, measured: list[int]) -> int:
+    """The largest measured head dimension below, or the smallest of all."""
+    return max((d for d in measured if d <= head_dim), default=min(measured))
 
-    A hole would let a curve of few heads pass above one of many, and a longer cross-attention become cheaper. Holes
-    between rows are interpolated along the length; beyond a curve's last row time grows with the area, before its
-    first row it stays.
-    """
-    usable = np.isfinite(seconds)
-    columns = {"head_dim": np.full(int(usable.sum()), head_dim), "heads": heads[usable], "length": length[usable]}
-    columns, merged, _ = merge_repeats(columns, seconds[usable], _ENCODER.axes)
-    counts, lengths = np.unique(columns["heads"]), np.unique(columns["length"])
-    filled = np.empty((len(counts), len(lengths)))
-    for place, count in enumerate(counts):
-        row = columns["heads"] == count
-        own = columns["length"][row]
-        filled[place] = np.exp(np.interp(np.log(lengths), np.log(own), np.log(merged[row])))
-        filled[place] *= np.maximum(1.0, lengths / own[-1]) ** 2
-    # The largest price of less work and the smallest of more work both rise; between them no spike carries the day.
-    below = np.maximum.accumulate(np.maximum.accumulate(filled, axis=0), axis=1)
-    above = np.minimum.accumulate(np.minimum.accumulate(filled[::-1, ::-1], axis=0), axis=1)[::-1, ::-1]
-    rising = np.sqrt(below * above)
-    grid = np.meshgrid(counts, lengths, indexing="ij")
-    axes = {"head_dim": np.full(rising.size, head_dim), "heads": grid[0].ravel(), "length": grid[1].ravel()}
-    return CostTable(_ENCODER, axes, rising.ravel())
+
+def surface_seconds(axes: Mapping[str, Floats], surfaces: Mapping[int, Mapping[str, float]], size: float) -> Floats:
+    """Seconds of flat queries from the surface of each one's head dimension; `size` is bytes an element."""
+    seconds = np.empty(axes["length"].size)
+    for head_dim in np.unique(axes["head_dim"]).tolist():
+        own = axes["head_dim"] == head_dim
+        some = {axis: value[own] for axis, value in axes.items()}
+        seconds[own] = modelled_seconds("encoder_attention", some, surfaces[int(head_dim)], size)
+    return seconds
+
+
+def measured_box(table: CostTable, head_dim: int) -> CostTable:
+    """The corners of what was measured at `head_dim`: a shape between them is modelled without extrapolating."""
+    grid = table.grids[head_dim,]
+    heads, length = np.meshgrid(np.unique(grid.bounds(0)), np.unique(grid.along_bounds), indexing="ij")
+    axes = {"head_dim": np.full(heads.size, head_dim), "heads": heads.ravel(), "length": length.ravel()}
+    return CostTable(table.family, axes, np.ones(heads.size))

@@ -8,8 +8,9 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from profiles.beyond import seconds_beyond
 from profiles.document import ProfileDocument, Table
-from profiles.encoder import composed_table, lattice
+from profiles.encoder import Fitted, measured_box, surface, surface_seconds
 from profiles.errors import ProfileError
 from profiles.families import COLLECTIVES, DTYPE_BYTES
 from profiles.priced import INTERPOLATED, MEASURED, MODELLED, Priced
@@ -29,7 +30,7 @@ class Pricer:
         self.entries: dict[Key, Table] = {table.key: table for table in document.tables}
         self._tables: dict[Key, CostTable] = {}
         self._coefficients: dict[Key, dict[str, float]] = {}
-        self._lattices: dict[tuple[str, int], CostTable] = {}
+        self._surfaces: dict[tuple[str, int], dict[str, float]] = {}
 
     def table(self, key: Key) -> CostTable:
         """The rows of one table. Raises `ProfileError` (outside_measured_range) if the profile has none."""
@@ -44,34 +45,37 @@ class Pricer:
         """Whether encoder rows at this head dimension were measured."""
         return key in self.entries and (head_dim,) in self.table(key).grids
 
-    def lattice(self, head_dim: int, dtype: str) -> CostTable:
-        """Encoder rows at `head_dim` for shapes that were not measured; composed where even the dimension was not."""
-        if (dtype, head_dim) not in self._lattices:
-            encoder, causal = ("encoder_attention", dtype, "", ""), ("prefill_attention", dtype, "", "")
-            own = self.table(encoder) if encoder in self.entries else None
-            if own is not None and self.has_head_dim(encoder, head_dim):
-                table: CostTable | None = lattice(head_dim, own)
-            else:
-                table = composed_table(head_dim, own, self.table(causal) if causal in self.entries else None)
-            if table is None:
-                message = absent_message(self.name, encoder, list(self.entries))
+    def attention_model(self, head_dim: int, dtype: str) -> dict[str, float]:
+        """The coefficients of encoder attention at `head_dim`, composed where that was not measured."""
+        if (dtype, head_dim) not in self._surfaces:
+            found = surface(
+                head_dim, self._fitted("encoder_attention", dtype), self._fitted("prefill_attention", dtype)
+            )
+            if found is None:
+                message = absent_message(self.name, ("encoder_attention", dtype, "", ""), list(self.entries))
                 message += f". Causal prefill rows at head_dim {head_dim} could stand in but are missing too"
                 raise ProfileError(message, code="outside_measured_range")
-            self._lattices[dtype, head_dim] = table
-        return self._lattices[dtype, head_dim]
+            self._surfaces[dtype, head_dim] = found
+        return self._surfaces[dtype, head_dim]
+
+    def modelled_attention(self, query: dict[str, Floats], dtype: str, extrapolate: Extrapolate) -> Floats:
+        """Seconds of encoder attention of one head dimension from its surface; refuse: inside the measured box."""
+        _check(extrapolate)
+        key, head_dim = ("encoder_attention", dtype, "", ""), int(query["head_dim"][0])
+        if extrapolate == "refuse":
+            box = measured_box(self.table(key), head_dim)
+            if box.look_up(query).outside.any():
+                raise ProfileError(outside_message(self.name, key, box, query), code="outside_measured_range")
+        return surface_seconds(query, {head_dim: self.attention_model(head_dim, dtype)}, float(DTYPE_BYTES[dtype]))
 
     def price(
         self, key: Key, table: CostTable, query: dict[str, Floats], shape: tuple[int, ...], extrapolate: Extrapolate
     ) -> Priced:
         """Price flat queries from `table`, under the model of `key` where they lie outside and that is asked for.
 
-        Outside, the price is that of the nearest measured point times the model's ratio of the two, so it is
-        continuous at the edge; where even that point lies in a hole it is the model's own.
+        Outside, the price goes on from the nearest measured point (`profiles.beyond`).
         """
-        if extrapolate not in ("refuse", "roofline"):
-            raise ProfileError(
-                f"extrapolate is refuse or roofline, got {extrapolate!r}", code="out_of_range", where="extrapolate"
-            )
+        _check(extrapolate)
         found = table.look_up(query)
         seconds, source = found.seconds, np.where(found.exact, MEASURED, INTERPOLATED)
         if found.outside.any():
@@ -82,12 +86,22 @@ class Pricer:
         return Priced(seconds.reshape(shape), source.astype(np.int8).reshape(shape))
 
     def _beyond(self, key: Key, table: CostTable, query: dict[str, Floats]) -> Floats:
-        coefficients, size = self._model(key, table), float(DTYPE_BYTES[key[1]])
-        edge = table.clamp(query)
-        at_edge = table.look_up(edge)
-        here = modelled_seconds(key[0], query, coefficients, size)
-        scaled = at_edge.seconds * here / modelled_seconds(key[0], edge, coefficients, size)
-        return np.where(at_edge.outside, here, scaled)
+        size = float(DTYPE_BYTES[key[1]])
+
+        def model(axes: Mapping[str, Floats]) -> Floats:
+            if key[0] != "encoder_attention":
+                return modelled_seconds(key[0], axes, self._model(key, table), size)
+            dims = [int(d) for d in np.unique(axes["head_dim"])]
+            return surface_seconds(axes, {d: self.attention_model(d, key[1]) for d in dims}, size)
+
+        return seconds_beyond(table, query, model)
+
+    def _fitted(self, family: str, dtype: str) -> Fitted | None:
+        key = (family, dtype, "", "")
+        if key not in self.entries:
+            return None
+        table = self.table(key)
+        return Fitted(table, self._model(key, table), float(DTYPE_BYTES[dtype]))
 
     def _model(self, key: Key, table: CostTable) -> dict[str, float]:
         if key not in self._coefficients:
@@ -98,6 +112,13 @@ class Pricer:
                 axes = {axis: column.astype(np.float64) for axis, column in table.columns.items()}
                 self._coefficients[key] = fit_roofline(key[0], axes, table.seconds, float(DTYPE_BYTES[key[1]]))
         return self._coefficients[key]
+
+
+def _check(extrapolate: str) -> None:
+    if extrapolate not in ("refuse", "roofline"):
+        raise ProfileError(
+            f"extrapolate is refuse or roofline, got {extrapolate!r}", code="out_of_range", where="extrapolate"
+        )
 
 
 def _another_link(table: CostTable, query: Mapping[str, npt.NDArray[np.float64]]) -> bool:

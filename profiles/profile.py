@@ -55,6 +55,7 @@ class Profile:
 
         Rows are measured at q_len == kv_len. Query rows are independent of each other, so other shapes are priced as
         heads * q_len / kv_len heads of length kv_len (the same FLOPs and the same inner loop) and tagged modelled.
+        All that is modelled lies on one smooth surface, where a split is never cheaper in total than the whole.
         """
         named = {"q_len": q_len, "kv_len": kv_len, "heads": heads}
         sizes, shape = flat(named)
@@ -70,8 +71,7 @@ class Profile:
             some = pricer.price(key, pricer.table(key), pick(axes, square), (-1,), extrapolate)
             seconds[square], source[square] = some.seconds, some.source
         if not square.all():
-            rows = pick(axes, ~square)
-            seconds[~square] = pricer.price(key, pricer.lattice(head_dim, dtype), rows, (-1,), extrapolate).seconds
+            seconds[~square] = pricer.modelled_attention(pick(axes, ~square), dtype, extrapolate)
         return Priced(seconds.reshape(shape), source.reshape(shape))
 
     def prefill_attention(

@@ -7,7 +7,9 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from profiles.beyond import seconds_beyond
 from profiles.document import HeldOut, Roofline
+from profiles.encoder import Fitted, surface, surface_seconds
 from profiles.monotone import lines
 from profiles.roofline import fit_roofline, modelled_seconds
 from profiles.table import CostTable
@@ -79,7 +81,7 @@ def fitted_roofline(table: CostTable, element_bytes: float) -> Roofline:
     """The family's utilisation model fitted to all rows, and its error on the largest rows when fitted without them.
 
     Held out are the rows above a quarter of the largest value along the curves; scored are those at the largest
-    value of their curve, priced as lookups price them: the last row kept times the model's ratio.
+    value of their curve, priced as lookups price them, from the last row kept (`profiles.beyond`).
     """
     family = table.family
     axes = {axis: column.astype(np.float64) for axis, column in table.columns.items()}
@@ -98,10 +100,14 @@ def _extremes(table: CostTable, element_bytes: float) -> HeldOut | None:
     rest = CostTable(family, {axis: column[small] for axis, column in table.columns.items()}, table.seconds[small])
     axes = {axis: column.astype(np.float64) for axis, column in rest.columns.items()}
     coefficients = fit_roofline(family.name, axes, rest.seconds, element_bytes)
+
+    def model(some: Mapping[str, Floats]) -> Floats:
+        if family.name != "encoder_attention":
+            return modelled_seconds(family.name, some, coefficients, element_bytes)
+        fitted = Fitted(rest, coefficients, element_bytes)
+        surfaces = {d: surface(d, fitted, None) or {} for (d,) in table.grids}
+        return surface_seconds(some, surfaces, element_bytes)
+
     query = {axis: column[largest].astype(np.float64) for axis, column in table.columns.items()}
-    edge = rest.clamp(query)
-    ratio = modelled_seconds(family.name, query, coefficients, element_bytes) / modelled_seconds(
-        family.name, edge, coefficients, element_bytes
-    )
-    predicted = rest.look_up(edge).seconds * ratio
+    predicted = seconds_beyond(rest, query, model)
     return held_out(f"{family.along} > {limit}, asked at {int(along.max())}", predicted, table.seconds[largest])

@@ -18,6 +18,8 @@ ENGINE = "cp-sat"
 class Answer:
     """``values`` are those of the variables asked for, None without a solution; ``bound`` is in model units.
 
+    ``timed_out``: the wall clock, not the deterministic budget, ended it without values to keep.
+
     A model without an objective answers OPTIMAL for any solution, with objective and bound 0.
     """
 
@@ -25,6 +27,7 @@ class Answer:
     values: tuple[int, ...] | None
     objective: float
     bound: float
+    timed_out: bool = False
 
 
 def run(model: cp_model.CpModel, wanted: list[cp_model.IntVar], limits: Limits, deterministic_time: float) -> Answer:
@@ -48,7 +51,7 @@ def run(model: cp_model.CpModel, wanted: list[cp_model.IntVar], limits: Limits, 
         return Answer(Status.INFEASIBLE, None, 0.0, 0.0)
     cut_short = limits.time_limit_s is not None and solver.wall_time >= limits.time_limit_s
     if code == cp_model.UNKNOWN or (code == cp_model.FEASIBLE and cut_short and not limits.keep_best):
-        return Answer(Status.LIMIT, None, 0.0, 0.0 if cut_short else solver.best_objective_bound)
+        return Answer(Status.LIMIT, None, 0.0, 0.0 if cut_short else solver.best_objective_bound, cut_short)
     # With a gap CP-SAT says OPTIMAL for "within the gap".
     proved = code == cp_model.OPTIMAL and solver.objective_value <= solver.best_objective_bound
     status = Status.OPTIMAL if proved else Status.FEASIBLE

@@ -111,8 +111,9 @@ def _common_options(arguments: list[str]) -> tuple[list[str], str, bool]:
 
 
 def _run(arguments: list[str], error_format: str, debug: bool) -> int:
+    stdout = sys.stdout
     try:
-        if sys.stdout is None:
+        if stdout is None:
             raise click.ClickException("standard output is closed")
         result = cli.main(arguments, prog_name="plan", standalone_mode=False)
         sys.stdout.flush()
@@ -123,6 +124,12 @@ def _run(arguments: list[str], error_format: str, debug: bool) -> int:
         click.echo("interrupted", err=True)
         return INTERRUPTED
     except BrokenPipeError:
+        _close_stdout()
+        return 0
+    except SystemExit:
+        if sys.stdout is stdout:  # shell completion
+            raise
+        sys.stdout = stdout  # click wraps it when its reader left
         _close_stdout()
         return 0
     except click.ClickException as error:

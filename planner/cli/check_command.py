@@ -12,11 +12,12 @@ if TYPE_CHECKING:
 
 @click.command("check", epilog="Example: plan check plan.json")
 @click.argument("plans", nargs=-1, required=True)
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the output.")
 def command(plans: tuple[str, ...], form: str) -> int:
     """Recompute feasibility, objective, metrics and solver-free bounds of each PLAN from the plan alone."""
     from planner.api import check, load
     from planner.errors import RefutedError
+    from planner.units import percent
 
     refuted: list[tuple[str, Violation]] = []
     results = []
@@ -42,7 +43,7 @@ def command(plans: tuple[str, ...], form: str) -> int:
             source = "claimed by its solver, not re-proved" if report.claimed_bound else "re-proved"
             click.echo(
                 f"{path}: ok, {certificate.objective:.6g} {certificate.unit}, "
-                f"gap {certificate.gap:.4%} ({source})"
+                f"gap {percent(certificate.gap)} ({source})"
             )
     if form == "json":
         from planner.documents import canonical_bytes

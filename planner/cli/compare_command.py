@@ -12,7 +12,7 @@ from planner.cli.solving import make_options, read_problem, solve_options, time_
 @click.command("compare", epilog="Example: plan example zellige | plan compare -")
 @click.argument("problem")
 @solve_options
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the output.")
 def command(
     problem: str,
     settings: tuple[str, ...],

@@ -10,7 +10,7 @@ from planner.cli.solving import FiniteRange
 from planner.printable import printable
 
 if TYPE_CHECKING:
-    from planner.diff import Change, Difference
+    from planner.difference import Change, Difference
 
 _SHOWN = 20
 
@@ -18,7 +18,8 @@ _SHOWN = 20
 @click.command("diff", epilog="Example: plan diff main.json branch.json --format markdown")
 @click.argument("old")
 @click.argument("new")
-@click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text")
+@click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text",
+              help="Form of the output.")
 @click.option("--rtol", type=FiniteRange(0, 1), default=1e-9, show_default=True,
               help="Relative tolerance for metrics.")  # fmt: skip
 def command(old: str, new: str, form: str, rtol: float) -> int:
@@ -36,7 +37,7 @@ def command(old: str, new: str, form: str, rtol: float) -> int:
 
 
 def _lines(difference: Difference, *, markdown: bool) -> list[str]:
-    from planner.diff import SECTIONS
+    from planner.difference import SECTIONS
 
     if difference.same:
         return ["No change." if markdown else "same"]
@@ -50,7 +51,7 @@ def _lines(difference: Difference, *, markdown: bool) -> list[str]:
             lines += ["", "| field | old | new |", "|---|---|---|"]
         lines += [_line(change, markdown=markdown) for change in changes[:_SHOWN]]
         if len(changes) > _SHOWN:
-            lines.append(f"{'' if markdown else '  '}and {len(changes) - _SHOWN} more")
+            lines += ["", f"and {len(changes) - _SHOWN} more"] if markdown else [f"  and {len(changes) - _SHOWN} more"]
         if markdown:
             lines.append("")
     return lines

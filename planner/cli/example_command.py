@@ -9,7 +9,7 @@ import click
 @click.argument("paper")
 @click.argument("name", default="default")
 def command(paper: str, name: str) -> None:
-    """Print a runnable problem of PAPER."""
+    """Print a runnable problem of PAPER; `plan papers` lists the names."""
     from planner import papers
     from planner.documents import canonical_bytes
 

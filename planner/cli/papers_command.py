@@ -6,7 +6,7 @@ import click
 
 
 @click.command("papers", epilog="Example: plan papers --format json")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the output.")
 def command(form: str) -> None:
     """List the formulations: name, decision, citation, methods, exports."""
     from planner import papers

@@ -17,7 +17,7 @@ def command() -> None:
 
 
 @command.command("list", epilog="Example: plan profile list --format json")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the output.")
 def list_profiles(form: str) -> None:
     """The built-in profiles with device, rows and families."""
     from profiles.library import load, names
@@ -40,7 +40,7 @@ def list_profiles(form: str) -> None:
 
 @command.command("show", epilog="Example: plan profile show h200-sxm --format json")
 @click.argument("profile")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the output.")
 def show(profile: str, form: str) -> None:
     """One PROFILE (a built-in name or a file): device, tables with units, ranges, errors, provenance."""
     from profiles.library import load
@@ -74,7 +74,10 @@ def show(profile: str, form: str) -> None:
 @click.option("--name", metavar="NAME", help="Name of the new profile.")
 @click.option("-o", "--output", metavar="PATH", default="-", help="Write here instead of stdout.")
 def import_profile(format: str, files: tuple[str, ...], system: str | None, name: str | None, output: str) -> None:
-    """Turn FILES of a foreign FORMAT into a profile; what was dropped and why goes to stderr."""
+    """Turn FILES of a foreign FORMAT (nccl-tests, aiconfigurator) into a profile.
+
+    What was dropped, and why, goes to stderr.
+    """
     from planner.documents import write_atomically
     from planner.printable import printable
     from profiles.files import document_bytes

@@ -7,7 +7,7 @@ import click
 
 @click.command("show", epilog="Example: plan show plan.json")
 @click.argument("plan")
-@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the output.")
 def command(plan: str, form: str) -> None:
     """Draw PLAN in the terminal: load and memory per rank, what is split how, the certificate in words."""
     from planner.api import load

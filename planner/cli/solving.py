@@ -24,7 +24,7 @@ class FiniteRange(click.FloatRange):
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         number = super().convert(value, param, ctx)
         if math.isnan(number):
-            self.fail(f"{value} is not in the range {self._describe_range()}.", param, ctx)
+            self.fail(f"{value} is not in the range {self.min:g}..{self.max:g}.", param, ctx)
         return number
 
 
@@ -32,11 +32,12 @@ _PROBLEM_OPTIONS = (
     click.option("--set", "settings", multiple=True, metavar="PATH=VALUE", help="Change a problem field (repeatable)."),
     click.option("--profile", metavar="NAME|FILE", help="Use another cost table for a derived problem."),
     click.option("--extrapolate", type=click.Choice(["refuse", "roofline"]),
-                 help="Price what no row covers, or refuse."),
+                 help="What no measured row covers: refuse it, or price it by the roofline model."),
 )  # fmt: skip
 _SOLVE_OPTIONS = (
-    click.option("--method", metavar="NAME", help="A method of the paper; its default otherwise."),
-    click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True),
+    click.option("--method", metavar="NAME", help="A method that `plan papers` lists; the paper's default otherwise."),
+    click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True,
+                 help="Seed of every random choice."),
     click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True,
                  help="Solver threads; more than one is not reproducible."),
     click.option("--effort", type=FiniteRange(0.001, 10000), default=1.0, show_default=True,
@@ -45,7 +46,8 @@ _SOLVE_OPTIONS = (
     click.option("--certify", is_flag=True, help="Spend more on the bound."),
     click.option("--time-limit", type=FiniteRange(0, 1e9, min_open=True), metavar="S",
                  help="Wall-clock safety net; when it fires no plan is written."),
-    click.option("--keep-best", is_flag=True, help="With --time-limit: keep what was found."),
+    click.option("--keep-best", is_flag=True,
+                 help="With --time-limit: keep what was found, which depends on the machine."),
 )  # fmt: skip
 
 
@@ -118,8 +120,9 @@ def time_limit(seconds: float | None, keep_best: bool) -> Iterator[None]:
         raise LimitError(f"the time limit of {seconds:g} s ran out; no plan was written", code="time_limit")
 
     previous = signal.signal(signal.SIGALRM, stop)
-    signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6))
     try:
+        # Again and again: an error raised while Python runs a destructor is lost.
+        signal.setitimer(signal.ITIMER_REAL, max(seconds, 1e-6), 0.1)
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)

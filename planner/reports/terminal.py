@@ -33,6 +33,8 @@ def certificate_words(plan: Plan) -> str:
     else:
         claim = f"at most {percent(certificate.gap)} from the best possible"
     trust = "under these costs"
+    if plan.inputs.profile is not None:
+        trust = "under this table, whose own error is not known"
     if plan.cost_error:
         trust = f"under this table, which is itself off by {percent(plan.cost_error['median'])} in the median"
     return f"{claim} {trust}"

@@ -173,7 +173,7 @@ def test_yaml_words_are_read_as_json_would(text: str, value: object) -> None:
         ('a: "\\ud800"', "not_json", "surrogate"),
         ("a: [1", "not_json", "line"),
         ("a: 1\n---\nb: 2", "not_json", "document"),
-        ("[" * 5000, "not_json", "p.yaml"),
+        ("[" * 5000, "not_json", "64 levels"),
     ],
 )
 def test_yaml_that_is_more_than_json_is_refused(text: str, code: str, says: str) -> None:
@@ -285,7 +285,9 @@ def test_a_failure_while_writing_keeps_the_old_file_and_leaves_no_temporary_one(
     assert names_in(tmp_path) == ["plan.json"]
 
 
-def test_an_interruption_while_writing_leaves_no_temporary_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interruption_while_writing_leaves_no_temporary_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def interrupt(descriptor: int) -> None:
         raise KeyboardInterrupt
 

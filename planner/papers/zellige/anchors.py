@@ -15,8 +15,14 @@ from planner.papers.zellige.rank_ledger import Ledger, Level
 
 TARGETS = (1.0, 1.001, 1.003, 1.01, 1.03, 1.06, 1.15, 1.4)
 """Makespans to aim at, as multiples of the lower bound (page 4.4)."""
-PATIENCE = 60
+AMBITION = 0.8
+"""How far below the best makespan the target lies, as a share of the way to the bound."""
+PATIENCE = 25
 """Fruitless steps after which the target is moved back towards what was reached."""
+STALL = 120
+"""Steps without a better makespan after which the search ends: the bound is often simply out of reach."""
+DETOUR = (1.1, 0.3)
+"""A step that makes the excess worse by at most this factor is taken with this probability."""
 WASTE = 1.6
 """Modes that need more than this multiple of the least work are kept only for their time or memory."""
 
@@ -137,16 +143,21 @@ def place_anchors(
 ) -> dict[Piece, int] | None:
     """The best anchor placement found: construct for several targets, then ruin and recreate. None: memory."""
     ledger = anchors.ledger
-    best: tuple[float, list[_Seat | None]] | None = None
+    best: tuple[float, list[_Seat | None], bool] | None = None
     for factor in TARGETS:
         if best is not None and best[0] <= bound_s * max(1 + tolerance, (1 + factor) / 2):
             break
-        if anchors.construct(bound_s * factor) and (best is None or ledger.worth() < best[0]):
-            best = (ledger.worth(), list(anchors.seats))
-            snapshot = ledger.snapshot()
+        for mind_memory in (False, True):
+            ledger.mind_memory = mind_memory
+            seated = anchors.construct(bound_s * factor)
+            if seated and (best is None or ledger.worth() < best[0]):
+                best = (ledger.worth(), list(anchors.seats), mind_memory)
+                snapshot = ledger.snapshot()
+            if seated and not ledger.is_short_of_memory():
+                break
     if best is None:
         return None
-    anchors.seats = best[1]
+    _, anchors.seats, ledger.mind_memory = best
     ledger.restore(snapshot)
     if anchors.items and best[0] > bound_s * (1 + tolerance):
         _ruin_and_recreate(anchors, bound_s, iterations, tolerance, seed)
@@ -162,12 +173,12 @@ def _ruin_and_recreate(anchors: Anchors, bound_s: float, iterations: int, tolera
     ledger = anchors.ledger
     worth = ledger.worth()
     best = (list(anchors.seats), ledger.snapshot())
-    ledger.aim((worth + bound_s) / 2)
+    ledger.aim(worth - AMBITION * (worth - bound_s))
     excess = ledger.excess()
     on_rank = _items_by_rank(anchors)
-    failures = 0
+    failures = stalled = 0
     for _ in range(iterations):
-        if worth <= bound_s * (1 + tolerance):
+        if worth <= bound_s * (1 + tolerance) or stalled > STALL:
             break
         before = ledger.snapshot()
         lifted = _choose(anchors, on_rank, source)
@@ -176,14 +187,16 @@ def _ruin_and_recreate(anchors: Anchors, bound_s: float, iterations: int, tolera
         seated = all(anchors.insert(item, _order(anchors, item, source)) for item in lifted)
         now = ledger.excess()
         failures += 1
-        if seated and (now <= excess or (now <= 1.05 * excess and source.random() < 0.1)):
+        stalled += 1
+        if seated and (now <= excess or (now <= DETOUR[0] * excess and source.random() < DETOUR[1])):
             _follow(anchors, on_rank, seats)
             failures = 0 if now < excess else failures
             excess = now
             reached = ledger.worth()
             if reached < worth * (1 - 1e-12):
+                stalled = 0
                 worth, best = reached, (list(anchors.seats), ledger.snapshot())
-                ledger.aim((worth + bound_s) / 2)
+                ledger.aim(worth - AMBITION * (worth - bound_s))
                 excess = ledger.excess()
         else:
             for item, seat in seats.items():
@@ -204,16 +217,30 @@ def _order(anchors: Anchors, item: int, source: random.Random) -> Sequence[_Choi
 
 
 def _choose(anchors: Anchors, on_rank: list[set[int]], source: random.Random) -> list[int]:
+    """Items to lift: one or two wasteful ones, or of the fullest or any rank, and a few more from anywhere."""
     load = anchors.ledger.load_s
-    rank = load.index(max(load)) if source.random() < 0.5 else source.randrange(len(load))
-    there = sorted(on_rank[rank])
+    draw = source.random()
+    there = _wasteful(anchors) if draw < 0.3 else []
+    if not there:
+        rank = load.index(max(load)) if draw < 0.65 else source.randrange(len(load))
+        there = sorted(on_rank[rank])
     lifted = source.sample(there, min(len(there), source.randint(1, 2)))
-    wanted = min(len(anchors.items), source.randint(2, 5))
+    wanted = min(len(anchors.items), source.randint(3, 7))
     while len(lifted) < wanted:
         item = source.randrange(len(anchors.items))
         if item not in lifted:
             lifted.append(item)
     return lifted
+
+
+def _wasteful(anchors: Anchors) -> list[int]:
+    """Anchors that run in a mode with more work than they need."""
+    cheapest = {kind: choices[0].work_s * (1 + 1e-6) for kind, choices in anchors.choices.items()}
+    return [
+        item
+        for item, seat in enumerate(anchors.seats)
+        if seat is not None and seat.choice.work_s > cheapest[anchors.items[item]]
+    ]
 
 
 def _items_by_rank(anchors: Anchors) -> list[set[int]]:

@@ -74,6 +74,12 @@ def derive(document: ZelligeDerivedProblem, options: DeriveOptions) -> Derivatio
         profile_sha256=profile.sha256,
         cost_error=cost_error(account, _least_work(account, splits, batch), profile, given.dtype),
         arrays=_digests(given, batch, folder),
+        relaxable={
+            "cluster.memory_cap_bytes": (
+                "derive.memory.capacity_bytes",
+                capacity.capacity_bytes - capacity.memory_cap_bytes,
+            )
+        },
     )
 
 

@@ -30,6 +30,7 @@ MAX_MODES = 600
 MAX_RATES = 24
 """Ratios ρ of the two resources that are tried, spread over those that occur."""
 
+_STEEPEST = 1e4
 _NOISE = 1e-12
 
 
@@ -91,8 +92,8 @@ def crossed(used: Floats, other: Floats) -> Floats:
     t >= 1 pieces of the second form holds at most t(1 - ρ) + ρΣy <= 1, and Σx <= 1 with none: a long sequence leaves
     no time in which the fillers that need its memory could run.
     """
-    rates = np.unique(used[other > 0] / other[other > 0])
-    rates = rates[rates > 1]
+    telling = (used > other) & (used < _STEEPEST * other)
+    rates = np.unique(used[telling] / other[telling])
     if len(rates) > MAX_RATES:
         rates = rates[np.linspace(0, len(rates) - 1, MAX_RATES).round().astype(np.intp)]
     slope = rates[:, None]

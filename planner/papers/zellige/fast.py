@@ -18,8 +18,10 @@ from planner.papers.zellige.instance import Instance, Mode, Piece, Placement, lo
 
 TOLERANCE = 1e-4
 """Relative distance from the lower bound at which searching for better anchors stops paying."""
-ITERATIONS = 160
+ITERATIONS = 300
 """Ruin-and-recreate steps at effort 1."""
+GRAIN = 0.04
+"""Share of the lower bound above which a sequence is too coarse to be a filler, whatever the cut says."""
 CLOSE = 2e-3
 """Distance from the bound above which splitting fillers and keeping them whole are both tried."""
 SAVING = 1e-3
@@ -42,8 +44,7 @@ def solve_fast(instance: Instance, bound_s: float, *, effort: float = 1.0, seed:
     """
     tolerance = max(TOLERANCE, gap)
     iterations = max(1, round(ITERATIONS * effort))
-    cut = log_price_cut(instance)
-    whole = {i: mode for i in range(cut) if (mode := instance.kinds[i].whole) is not None}
+    whole = _fillers(instance, bound_s)
     cheapest = cheapest_modes(instance, whole)
     found = _climb(instance, cheapest, bound_s, iterations, tolerance, seed)
     if cheapest != whole and (found is None or found.makespan_s > bound_s * (1 + CLOSE)):
@@ -61,6 +62,12 @@ def log_price_cut(instance: Instance) -> int:
         return 1
     logs = np.log([kind.whole_s for kind in kinds])
     return int(np.argmin(_split_errors(logs))) + 1
+
+
+def _fillers(instance: Instance, bound_s: float) -> dict[int, Mode]:
+    """Kinds below the cut with a whole mode that is fine-grained beside the makespan; all the others are anchors."""
+    whole = {i: mode for i in range(log_price_cut(instance)) if (mode := instance.kinds[i].whole) is not None}
+    return {index: mode for index, mode in whole.items() if mode.time_s <= GRAIN * bound_s}
 
 
 def _split_errors(logs: Floats) -> Floats:

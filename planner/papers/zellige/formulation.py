@@ -32,7 +32,8 @@ def reference(
 ) -> tuple[Placement, Report]:
     """(a) min T, then (b) min K with L_r <= (1+ε)·T*. Never worse than the hint.
 
-    Raises InfeasibleError (memory_packing), and LimitError when a budget ends without any placement.
+    Raises InfeasibleError (memory_packing), and LimitError when a budget ends without any placement, or the wall-clock
+    limit fires in (a) and ``keep_best`` is off.
     """
     lower_s = max(bound.value for bound in quick_bounds(instance))
     if math.isinf(lower_s):
@@ -73,7 +74,7 @@ def _least_makespan(
     """Problem (a): a lower bound [s] and the best placement found."""
     lower_s, upper_s = between_s
     error_s = grid.rounding_s(instance.num_sequences, upper_s)
-    highest = math.ceil((upper_s + grid.rounding_s(instance.num_sequences, upper_s)) / grid.time_step_s)
+    highest = math.ceil((upper_s + error_s) / grid.time_step_s)
     lowest = max(0, math.floor(lower_s / grid.time_step_s - instance.num_sequences))
     if grid.exact_time:
         lowest = math.ceil(lower_s / grid.time_step_s * (1 - 1e-12))
@@ -82,14 +83,16 @@ def _least_makespan(
         form.hint(in_descending_order(instance, hint))
     form.model.minimize(form.T)
     answer = cpsat.run(form.model, list(form.u.values()), limits, MAKESPAN_BUDGET)
-    if answer.status is Status.INFEASIBLE and not hint:
+    if answer.timed_out and not limits.keep_best:
+        raise LimitError(f"the time limit of {limits.time_limit_s} s ended the reference", code="time_limit")
+    if answer.status is Status.INFEASIBLE and not hint and not grid.tight:
         raise packing_error(instance, limits)
     bound_s = max(lower_s, math.ceil(answer.bound - 0.5) * grid.time_step_s - error_s)
     found: Placement | None = form.placement(answer.values) if answer.values else None
-    if found and not grid.exact_memory and not _fits(instance, found):
+    if found and not grid.tight and not _fits(instance, found):
         # Rounded-down memory let too much in. The bound stands; the placement comes from memory rounded up.
         strict = grid_of(instance, lower_s, upper_s, tight=True)
-        found = _least_makespan(instance, strict, between_s, hint, limits)[1] if strict != grid else None
+        found = _least_makespan(instance, strict, between_s, hint, limits)[1]
     return bound_s, found
 
 

@@ -31,6 +31,7 @@ class Grid:
     exact_time: bool
     memory_step_bytes: float
     exact_memory: bool
+    tight: bool
     times: dict[float, int]
     memories: dict[float, int]
     cap: int
@@ -67,6 +68,7 @@ def grid_of(instance: Instance, lower_s: float, upper_s: float, *, tight: bool =
         exact_time=time_step is not None,
         memory_step_bytes=float(byte),
         exact_memory=memory_step is not None,
+        tight=tight and memory_step is None,
         times={time: max(1, round(_decimal(time) / second)) for time in times},
         memories={memory: whole(_decimal(memory) / byte) for memory in memories},
         cap=math.floor(_decimal(instance.memory_cap_bytes) / byte),

@@ -11,6 +11,7 @@ from planner.papers.zellige.problem import ZelligeProblem
 from solvers.report import Limits, Status
 
 BUDGET = 5.0
+CAP_BUDGET = 1.0
 """Deterministic time at effort 1."""
 
 MAX_COUNTS = 20_000
@@ -26,18 +27,22 @@ def find_packing(instance: Instance, limits: Limits) -> dict[Piece, int] | None:
     from solvers import cpsat
 
     timeless = _without_times(instance)
-    grid = grid_of(timeless, 1.0, float(instance.num_sequences))
-    form = compact_form(timeless, grid, (0, instance.num_sequences))
-    answer = cpsat.run(form.model, list(form.u.values()), limits, BUDGET)
-    if answer.status is Status.INFEASIBLE:
-        return None
-    if answer.values is None:
-        raise LimitError(
-            "the budget ended before a placement within memory was found or excluded; raise --effort",
-            code="memory_packing",
-            where="cluster.memory_cap_bytes",
-        )
-    return form.placement(answer.values)
+    for tight in (False, True):  # memory rounded down proves, rounded up places; mostly both are exact
+        grid = grid_of(timeless, 1.0, float(instance.num_sequences), tight=tight)
+        form = compact_form(timeless, grid, (0, instance.num_sequences))
+        answer = cpsat.run(form.model, list(form.u.values()), limits, BUDGET)
+        if answer.status is Status.INFEASIBLE and not grid.tight:
+            return None
+        placement = form.placement(answer.values) if answer.values else None
+        if placement and max(loads(instance, placement)[1]) <= instance.memory_cap_bytes * (1 + PROVED):
+            return placement
+        if not placement:
+            break
+    raise LimitError(
+        "the budget ended before a placement within memory was found or excluded; raise --effort",
+        code="memory_packing",
+        where="cluster.memory_cap_bytes",
+    )
 
 
 def least_memory_cap(problem: ZelligeProblem, limits: Limits) -> tuple[float, bool]:

@@ -105,12 +105,16 @@ def summary(problem: ZelligeProblem, solution: ZelligeSolution) -> list[str]:
     mean = sum(metrics.rank_time_s) / cluster.num_ranks
     fullest = max(metrics.rank_memory_bytes)
     return [
-        f"{len(solution.placements)} sequences on {cluster.num_ranks} ranks "
-        f"({max(1, cluster.num_ranks // cluster.node_size)} nodes of {cluster.node_size}), "
+        f"{_many(len(solution.placements), 'sequence')} on {_many(cluster.num_ranks, 'rank')} "
+        f"({_many(cluster.num_ranks // cluster.node_size, 'node')} of {cluster.node_size}), "
         f"{metrics.split_sequences} split",
         f"ranks are busy {mean / metrics.makespan_s:.2%} of the step; the fullest holds "
         f"{in_bytes(fullest)} of {in_bytes(cluster.memory_cap_bytes)} for the step",
     ]
+
+
+def _many(count: int, noun: str) -> str:
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
 
 
 def decisions(solution: ZelligeSolution) -> dict[str, Json]:

@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from planner.papers.zellige.instance import Ranks
 
-_LOOK = 8
-"""Blocks weighed against each other by what they strand, fullest first."""
+_LOOK = 16
+"""So many of the fullest and of the emptiest blocks are weighed against each other by what they strand."""
 _FEW = 64
 """A level of at most this many blocks is computed when asked: cheaper than keeping it in order."""
 
@@ -77,7 +77,8 @@ class Ledger:
     """Time and memory of every rank under a target makespan.
 
     Fillers are one divisible load of ``filler_s`` seconds with ``filler_bytes_per_s`` bytes a second. ``above_s`` are
-    every rank's seconds above the target, ``fill_s`` the filler seconds that still fit below it.
+    every rank's seconds above the target, ``fill_s`` the filler seconds that still fit below it. ``mind_memory``
+    makes best fit weigh what a choice strands of one resource for lack of the other.
     """
 
     def __init__(self, num_ranks: int, cap_bytes: float, filler_s: float, filler_bytes_per_s: float) -> None:
@@ -85,6 +86,7 @@ class Ledger:
         self.cap_bytes = cap_bytes
         self.filler_s = filler_s
         self.filler_bytes_per_s = filler_bytes_per_s
+        self.mind_memory = False
         self.levels: list[Level] = []
         self.kept: list[Level] = []
         self.target_s = math.inf
@@ -169,25 +171,23 @@ class Ledger:
         return level.order
 
     def best_fit(self, level: Level, time_s: float, memory_bytes: float) -> int | None:
-        """The fullest block that still ends by the target; blocks that would strand memory or time count as emptier."""
+        """The fullest block that still ends by the target; one that strands least, if memory is minded."""
         order = self.ordered(level)
-        position = bisect_right(order, (self.target_s * (1 + 1e-12) - time_s, len(order))) - 1
+        end = bisect_right(order, (self.target_s * (1 + 1e-12) - time_s, len(order)))
         room = self.cap_bytes - memory_bytes
-        best, best_score, looked = None, -math.inf, 0
-        while position >= 0 and looked < _LOOK:
-            start, block = order[position]
-            position -= 1
-            if level.most(block, self.memory_bytes) > room:
-                continue
-            if not self.filler_bytes_per_s:
-                return block
-            score = start - self._stranded(level.blocks[block], time_s, memory_bytes)
-            if score > best_score:
-                best, best_score = block, score
-            if score == start:
-                break
-            looked += 1
-        return best
+        if not self.mind_memory:
+            for position in range(end - 1, -1, -1):
+                block = order[position][1]
+                if level.most(block, self.memory_bytes) <= room:
+                    return block
+            return None
+        looked = order[:end] if end <= 2 * _LOOK else order[:_LOOK] + order[end - _LOOK : end]
+        scores = [
+            (-self._stranded(level.blocks[block], time_s, memory_bytes), start, block)
+            for start, block in looked
+            if level.most(block, self.memory_bytes) <= room
+        ]
+        return max(scores)[2] if scores else None
 
     def earliest(self, level: Level, memory_bytes: float) -> tuple[float, int] | None:
         """When the first block with memory is free, and which."""
@@ -200,16 +200,24 @@ class Ledger:
     def _stranded(self, ranks: Ranks, time_s: float, memory_bytes: float) -> float:
         """Filler seconds that time would admit and memory would not, caused by one more sequence."""
         stranded = 0.0
+        change = memory_bytes / self.filler_bytes_per_s - time_s
         for rank in ranks:
-            slack = self.target_s - self.load_s[rank] - (self.cap_bytes - self.memory_bytes[rank]) / self.filler_bytes_per_s
-            change = memory_bytes / self.filler_bytes_per_s - time_s
+            held = (self.cap_bytes - self.memory_bytes[rank]) / self.filler_bytes_per_s
+            slack = self.target_s - self.load_s[rank] - held
             stranded += max(slack + change, 0.0) - max(slack, 0.0)
         return stranded
+
+    def is_short_of_memory(self) -> bool:
+        """Whether fillers end later than time alone would let them."""
+        return bool(self.filler_bytes_per_s) and self.worth() > self._level() * (1 + 1e-9)
+
+    def _level(self) -> float:
+        return max(max(self.load_s), (math.fsum(self.load_s) + self.filler_s) / self.num_ranks)
 
     def worth(self) -> float:
         """Makespan with divisible fillers, seconds; infinite when memory does not hold them."""
         load = self.load_s
-        level = max(*load, (math.fsum(load) + self.filler_s) / self.num_ranks) if load else 0.0
+        level = self._level()
         if not self.filler_bytes_per_s:
             return level
         room = [max(self.cap_bytes - held, 0.0) / self.filler_bytes_per_s for held in self.memory_bytes]

@@ -107,3 +107,17 @@ def test_a_problem_is_refused_exactly_when_nothing_fits(problem: ZelligeProblem)
     else:
         error = refusal(problem)
         assert error.code == "no_rank_set" or error.relaxation is not None
+
+
+def test_memory_that_is_no_multiple_of_anything_is_packed_and_refused_alike() -> None:
+    third = 10 / 3  # three thirds of ten fill a rank; a seventh piece has no room on two
+    groups: dict[str, tuple[int, cases.Options]] = {
+        "a": (6, {"whole": (1, third)}),
+        "b": (1, {"whole": (1, 2**0.5 * 1e-3)}),
+    }
+    placement, _ = prove_packing(compile_instance(cases.problem(2, 10.01, groups)), Limits())
+    assert sum(placement.values()) == 7
+    error = refusal(cases.problem(2, 10.0008, groups))
+    assert error.code == "memory_packing"
+    assert error.relaxation is not None
+    assert error.relaxation.value == pytest.approx(10 + 2**0.5 * 1e-3)

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from planner.documents import Json
 from planner.plan import Plan, dump_model
 
-SECTIONS = ("inputs", "decisions", "metrics", "certificate")
+SECTIONS = ("decisions", "metrics", "certificate", "inputs")
 _ABSENT = object()
 
 
@@ -48,11 +48,11 @@ def compare(old: Plan, new: Plan, *, rtol: float = 1e-9) -> Difference:
         return Difference((Change("inputs", "paper", old.paper.name, new.paper.name),))
     paper = old.paper
     changes = [
-        *_changes("inputs", _inputs(old), _inputs(new), 0.0),
         *_changes("decisions", dict(paper.decisions(old.solution)), dict(paper.decisions(new.solution)), 0.0),
         *_changes("metrics", dict(paper.metrics(old.solution)), dict(paper.metrics(new.solution)), rtol),
         *_changes("certificate", _certificate(old), _certificate(new), rtol),
         *_gap_change(old.certificate.gap, new.certificate.gap, rtol),
+        *_changes("inputs", _inputs(old), _inputs(new), 0.0),
     ]
     return Difference(tuple(changes))
 
