@@ -207,9 +207,8 @@ def _refuse_deep(value: Json, name: str, depth: int = 0) -> None:
     if depth > MAX_DEPTH:
         raise BadInputError(f"{name} is nested more than {MAX_DEPTH} levels deep", code="not_json")
     children = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for child in children:
-        if isinstance(child, dict | list):
-            _refuse_deep(child, name, depth + 1)
+    for child in [child for child in children if child.__class__ is dict or child.__class__ is list]:
+        _refuse_deep(child, name, depth + 1)
 
 
 def canonical_bytes(value: Json) -> bytes:

@@ -35,6 +35,19 @@ def _identity(value: object) -> object:
 Identity = Annotated[str, Field(min_length=1, max_length=200), BeforeValidator(_identity)]
 """An id: a string, or an integer that is read as its decimal string."""
 
+def trusted(model: type[M], values: dict[str, object]) -> M:
+    """A document from values made by ourselves, every field given, without validation: a tenth of its cost."""
+    made = model.__new__(model)
+    _set(made, "__dict__", values)
+    _set(made, "__pydantic_fields_set__", set(values))
+    _set(made, "__pydantic_extra__", None)
+    _set(made, "__pydantic_private__", None)
+    return made
+
+
+_set = object.__setattr__
+
+
 _CODES = {
     "missing": "missing_field",
     "extra_forbidden": "unknown_field",

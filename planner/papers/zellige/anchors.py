@@ -19,8 +19,10 @@ AMBITION = 0.8
 """How far below the best makespan the target lies, as a share of the way to the bound."""
 PATIENCE = 25
 """Fruitless steps after which the target is moved back towards what was reached."""
-STALL = 120
-"""Steps without a better makespan after which the search ends: the bound is often simply out of reach."""
+STALL = (30, 160)
+"""Steps without a better makespan after which the search ends, fewest and most: the bound is often out of reach."""
+STALL_GAP = 4e-3
+"""Relative distance from the bound that is worth the most such steps; a smaller one is worth fewer."""
 DETOUR = (1.1, 0.3)
 """A step that makes the excess worse by at most this factor is taken with this probability."""
 WASTE = 1.6
@@ -147,7 +149,7 @@ def place_anchors(
     for factor in TARGETS:
         if best is not None and best[0] <= bound_s * max(1 + tolerance, (1 + factor) / 2):
             break
-        for mind_memory in (False, True):
+        for mind_memory in (False, True) if ledger.filler_bytes_per_s else (False,):
             ledger.mind_memory = mind_memory
             seated = anchors.construct(bound_s * factor)
             if seated and (best is None or ledger.worth() < best[0]):
@@ -178,7 +180,7 @@ def _ruin_and_recreate(anchors: Anchors, bound_s: float, iterations: int, tolera
     on_rank = _items_by_rank(anchors)
     failures = stalled = 0
     for _ in range(iterations):
-        if worth <= bound_s * (1 + tolerance) or stalled > STALL:
+        if worth <= bound_s * (1 + tolerance) or stalled > _patience(worth / bound_s - 1):
             break
         before = ledger.snapshot()
         lifted = _choose(anchors, on_rank, source)
@@ -207,6 +209,10 @@ def _ruin_and_recreate(anchors: Anchors, bound_s: float, iterations: int, tolera
             excess, failures = ledger.excess(), 0
     anchors.seats = best[0]
     ledger.restore(best[1])
+
+
+def _patience(gap: float) -> float:
+    return max(STALL[0], STALL[1] * min(1.0, gap / STALL_GAP))
 
 
 def _order(anchors: Anchors, item: int, source: random.Random) -> Sequence[_Choice]:

@@ -14,6 +14,8 @@ REACH = 3
 """At most so many sequences of one kind change hands in one exchange."""
 EXCHANGES = 3000
 """Exchanges considered for one pair of ranks; kinds are taken in, smallest first, while they stay below."""
+GAIN = 3e-5
+"""Relative distance from the mean at which balancing stops paying."""
 PARTNERS = 6
 """Partner ranks tried before the fullest rank counts as stuck."""
 
@@ -37,9 +39,11 @@ def balance_pairs(
         ledger,
         instance.memory_cap_bytes,
     )
+    # Exchanges leave the mean as it is: a hair above it there is nothing left to gain.
+    floor_s = max(bound_s, float(ledger[0].mean()) * (1 + GAIN))
     for _ in range(rounds if kinds else 0):
         fullest = int(ledger[0].argmax())
-        if ledger[0, fullest] <= bound_s:
+        if ledger[0, fullest] <= floor_s:
             break
         emptiest = ledger[0].argsort(kind="stable")[:PARTNERS]
         if not any(pairs.relieve(fullest, int(partner)) for partner in emptiest):
@@ -100,7 +104,10 @@ class _Pairs:
     def _menu(self, offers: tuple[tuple[int, int, int], ...]) -> _Menu:
         grid = np.meshgrid(*(np.arange(-taken, given + 1) for _, taken, given in offers), indexing="ij")
         exchanges = np.stack([axis.ravel() for axis in grid], axis=1)
-        seconds: Floats = exchanges @ np.array([self.times[kind] for kind, _, _ in offers])
+        # Summed term by term: a matrix product rounds differently from one processor to the next.
+        seconds: Floats = np.zeros(len(exchanges))
+        for (kind, _, _), axis in zip(offers, grid, strict=True):
+            seconds += axis.ravel() * self.times[kind]
         order = seconds.argsort(kind="stable")
         return seconds[order], exchanges[order]
 

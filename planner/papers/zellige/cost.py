@@ -229,10 +229,11 @@ def _groups(
     batch: Batch, configs: tuple[Config, ...], account: Account, memory_causes: Mapping[str, Floats], given: Derive
 ) -> tuple[Group, ...]:
     stated = _measured(given, batch, configs)
-    seconds = account.seconds.tolist()
+    # The last bits of a logarithm differ between processors; nine digits do not, and no price is known that well.
+    seconds = [[float(f"{value:.8e}") for value in row] for row in account.seconds.tolist()]
     sources = _shares(account).tolist()
     causes = list(memory_causes)
-    amounts = np.stack(list(memory_causes.values()), axis=-1).tolist()
+    amounts = np.rint(np.stack(list(memory_causes.values()), axis=-1)).tolist()
     groups = []
     for row, tokens in enumerate(sorted(batch.sequence_ids)):
         options = []

@@ -49,7 +49,13 @@ def count_bound(instance: Instance, upper_s: float, effort: float = 1.0) -> Boun
         else:
             high = middle
         middle = (low + high) / 2
-    return Bound(low, "combinatorial", "LB4")
+    return Bound(_rounded_down(low), "combinatorial", "LB4")
+
+
+def _rounded_down(bound_s: float) -> float:
+    """To nine digits: matrix products round differently from one processor to the next, and a plan should not."""
+    rounded = float(f"{bound_s:.8e}")
+    return rounded if rounded <= bound_s else float(f"{bound_s * (1 - 1e-8):.8e}")
 
 
 def is_excluded(catalogue: Catalogue, limit_s: float, max_nodes: int) -> bool:

@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from planner.papers.zellige.instance import Instance, Kind, Piece
-from planner.papers.zellige.longest_first import MEMORY_TOLERANCE, Candidate, best, failed, legal_blocks, mean_load_s
+from planner.papers.zellige.longest_first import MEMORY_TOLERANCE, Candidate, best, failed, legal_blocks, least_makespan_s
 from planner.papers.zellige.spread import memory_room, spread
 
 NAME = "hybrid_cp"
@@ -26,7 +26,7 @@ def hybrid_cp(instance: Instance, below_s: float = math.inf) -> Candidate:
         if least is None:
             return failed(NAME, f'"{kind.sequence_ids[0]}" has no usable option of a power-of-two degree')
         chosen.append(least)
-    return best(instance, NAME, [(mean_load_s(instance, chosen), partial(_place, instance, chosen))], below_s)
+    return best(instance, NAME, [(least_makespan_s(instance, chosen), partial(_place, instance, chosen))], below_s)
 
 
 def _place(instance: Instance, chosen: list[int]) -> Candidate:

@@ -23,13 +23,14 @@ def knapformer(instance: Instance, below_s: float = math.inf) -> Candidate:
 
 
 def _least_s(instance: Instance, sizes: tuple[int, ...]) -> float:
-    """The least mean time of a rank [s] with bags of these sizes, which no filling of them beats."""
+    """The least mean rank time, or longest sequence [s], with bags of these sizes: no filling of them beats it."""
     degrees = set(sizes)
-    works = [
-        kind.count * min((mode.work_s for mode in kind.modes if mode.degree in degrees), default=math.inf)
-        for kind in instance.kinds
-    ]
-    return sum(works) / instance.num_ranks
+    offered = [[mode for mode in kind.modes if mode.degree in degrees] for kind in instance.kinds]
+    if not all(offered):
+        return math.inf
+    works = (k.count * min(mode.work_s for mode in modes) for k, modes in zip(instance.kinds, offered, strict=True))
+    longest = max(min(mode.time_s for mode in modes) for modes in offered)
+    return max(sum(works) / instance.num_ranks, longest)
 
 
 def bag_specs(instance: Instance) -> list[tuple[int, ...]]:

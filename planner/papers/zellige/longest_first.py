@@ -101,7 +101,7 @@ def pure_dp(instance: Instance, below_s: float = math.inf) -> Candidate:
     """Whole sequences only, longest first to the least-loaded rank with memory."""
     chosen = _choose(instance, lambda mode: mode.degree == 1)
     run = partial(_on_groups, instance, "pure_dp", 1, chosen)
-    return best(instance, "pure_dp", [(mean_load_s(instance, chosen), run)], below_s)
+    return best(instance, "pure_dp", [(least_makespan_s(instance, chosen), run)], below_s)
 
 
 def pure_cp(instance: Instance) -> Candidate:
@@ -123,16 +123,17 @@ def homogeneous_d(instance: Instance, below_s: float = math.inf) -> Candidate:
     for degree in sorted({config.degree for config in instance.problem.configs}):
         configs = _tiling(instance, degree)
         chosen = _choose(instance, lambda mode, configs=configs: mode.config in configs)  # type: ignore[misc]
-        trials.append((mean_load_s(instance, chosen), partial(_on_groups, instance, name, degree, chosen)))
+        trials.append((least_makespan_s(instance, chosen), partial(_on_groups, instance, name, degree, chosen)))
     return best(instance, name, trials, below_s)
 
 
-def mean_load_s(instance: Instance, chosen: list[int] | str) -> float:
-    """The mean time of a rank [s], which no placement in these modes beats; infinite where a mode is missing."""
+def least_makespan_s(instance: Instance, chosen: list[int] | str) -> float:
+    """Mean rank time or longest sequence [s], which no placement in these modes beats; infinite if a mode is missing."""
     if isinstance(chosen, str):
         return math.inf
-    works = (kind.count * kind.modes[m].work_s for kind, m in zip(instance.kinds, chosen, strict=True))
-    return sum(works) / instance.num_ranks
+    modes = [kind.modes[m] for kind, m in zip(instance.kinds, chosen, strict=True)]
+    works = (kind.count * mode.work_s for kind, mode in zip(instance.kinds, modes, strict=True))
+    return max(sum(works) / instance.num_ranks, max(mode.time_s for mode in modes))
 
 
 def _tiling(instance: Instance, degree: int) -> set[int]:

@@ -222,6 +222,9 @@ def check_configs(configs: tuple[Config, ...], num_ranks: int) -> None:
 
 def refuse_duplicates(values: Iterable[object], what: str, where: str | None = None) -> None:
     """Refuse the second occurrence of a value."""
+    values = list(values)
+    if len(set(values)) == len(values):
+        return
     seen: set[object] = set()
     for value in values:
         if value in seen:

@@ -37,14 +37,14 @@ class Level:
         self.version = -1
 
     def refresh(self, load_s: list[float], version: int) -> None:
-        """Recompute every block."""
+        """Recompute every block; the order is made when somebody asks for it."""
         if self.singles:
             self.start = load_s[:]
         elif self.ends is not None:
             self.start = [max(load_s[first:end]) for first, end in self.ends]
         else:
             self.start = [max([load_s[rank] for rank in ranks]) for ranks in self.blocks]
-        self.order = sorted(zip(self.start, range(len(self.blocks)), strict=True))
+        self.order = sorted(zip(self.start, range(len(self.blocks)), strict=True)) if self.kept else []
         self.version = version
 
     def most(self, block: int, amounts: list[float]) -> float:
@@ -164,17 +164,33 @@ class Ledger:
                     insort(order, (latest, block))
                     start[block] = latest
 
-    def ordered(self, level: Level) -> list[tuple[float, int]]:
-        """(busiest time, block) of a level, ascending."""
+    def starts(self, level: Level) -> list[float]:
+        """Busiest time of every block of a level."""
         if not level.kept and level.version != self.version:
             level.refresh(self.load_s, self.version)
+        return level.start
+
+    def ordered(self, level: Level) -> list[tuple[float, int]]:
+        """(busiest time, block) of a level, ascending."""
+        start = self.starts(level)
+        if not level.order:
+            level.order = sorted(zip(start, range(len(start)), strict=True))
         return level.order
 
     def best_fit(self, level: Level, time_s: float, memory_bytes: float) -> int | None:
         """The fullest block that still ends by the target; one that strands least, if memory is minded."""
-        order = self.ordered(level)
-        end = bisect_right(order, (self.target_s * (1 + 1e-12) - time_s, len(order)))
+        latest = self.target_s * (1 + 1e-12) - time_s
         room = self.cap_bytes - memory_bytes
+        if not level.kept and not self.mind_memory:
+            start = self.starts(level)
+            eligible = [busiest for busiest in start if busiest <= latest]
+            if not eligible:
+                return None
+            block = start.index(max(eligible))
+            if level.most(block, self.memory_bytes) <= room:
+                return block
+        order = self.ordered(level)
+        end = bisect_right(order, (latest, len(order)))
         if not self.mind_memory:
             for position in range(end - 1, -1, -1):
                 block = order[position][1]
@@ -183,8 +199,8 @@ class Ledger:
             return None
         looked = order[:end] if end <= 2 * _LOOK else order[:_LOOK] + order[end - _LOOK : end]
         scores = [
-            (-self._stranded(level.blocks[block], time_s, memory_bytes), start, block)
-            for start, block in looked
+            (-self._stranded(level.blocks[block], time_s, memory_bytes), busiest, block)
+            for busiest, block in looked
             if level.most(block, self.memory_bytes) <= room
         ]
         return max(scores)[2] if scores else None
@@ -192,9 +208,15 @@ class Ledger:
     def earliest(self, level: Level, memory_bytes: float) -> tuple[float, int] | None:
         """When the first block with memory is free, and which."""
         room = self.cap_bytes - memory_bytes
-        for start, block in self.ordered(level):
+        if not level.kept:
+            start = self.starts(level)
+            busiest = min(start)
+            block = start.index(busiest)
             if level.most(block, self.memory_bytes) <= room:
-                return start, block
+                return busiest, block
+        for busiest, block in self.ordered(level):
+            if level.most(block, self.memory_bytes) <= room:
+                return busiest, block
         return None
 
     def _stranded(self, ranks: Ranks, time_s: float, memory_bytes: float) -> float:

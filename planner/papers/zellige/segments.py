@@ -8,6 +8,7 @@ from typing import NamedTuple
 from planner.papers.zellige.instance import Instance, Piece, Placement, Ranks, loads, num_splits
 from planner.papers.zellige.problem import Config
 from planner.papers.zellige.solution import Metrics, PlacedSequence, RankSegment, RankSegments, ZelligeSolution
+from planner.validation import trusted
 
 
 class _Run(NamedTuple):
@@ -23,25 +24,30 @@ def build_solution(instance: Instance, placement: Placement) -> ZelligeSolution:
     """The solution document of a complete placement. Equal sequences take their places in order of id."""
     named = list(_hand_out_names(instance, placement))
     runs = _segment_runs(instance, named)
-    configs = instance.problem.configs
-    placements = [
-        PlacedSequence.model_construct(sequence_id=name, config=configs[mode_config].id, ranks=piece.ranks)
-        for piece, names in named
-        for mode_config in (instance.kinds[piece.kind].modes[piece.mode].config,)
-        for name in names
-    ]
-    placements.sort(key=lambda placed: placed.sequence_id)
+    placed: list[tuple[str, str, Ranks]] = []
+    for piece, names in named:
+        config = instance.problem.configs[instance.kinds[piece.kind].modes[piece.mode].config].id
+        placed += [(name, config, piece.ranks) for name in names]
+    placed.sort()
     rank_time_s, rank_memory_bytes = loads(instance, placement)
-    metrics = Metrics.model_construct(
-        makespan_s=max(rank_time_s),
-        replay_makespan_s=replay_makespan_s(instance.num_ranks, runs),
-        split_sequences=num_splits(instance, placement),
-        rank_time_s=tuple(rank_time_s),
-        rank_memory_bytes=tuple(rank_memory_bytes),
-    )
-    return ZelligeSolution.model_construct(
-        placements=tuple(placements), rank_segments=_rank_segments(instance, runs), metrics=metrics
-    )
+    metrics = {
+        "makespan_s": max(rank_time_s),
+        "replay_makespan_s": replay_makespan_s(instance.num_ranks, runs),
+        "split_sequences": num_splits(instance, placement),
+        "rank_time_s": tuple(rank_time_s),
+        "rank_memory_bytes": tuple(rank_memory_bytes),
+    }
+    solution = {
+        "placements": tuple(
+            [
+                trusted(PlacedSequence, {"sequence_id": name, "config": config, "ranks": ranks})
+                for name, config, ranks in placed
+            ]
+        ),
+        "rank_segments": _rank_segments(instance, runs),
+        "metrics": trusted(Metrics, metrics),
+    }
+    return trusted(ZelligeSolution, solution)
 
 
 def _hand_out_names(instance: Instance, placement: Placement) -> Iterator[tuple[Piece, Sequence[str]]]:
@@ -94,25 +100,35 @@ def replay_makespan_s(num_ranks: int, runs: Sequence[_Run]) -> float:
 def _rank_segments(instance: Instance, runs: list[_Run]) -> tuple[RankSegments, ...]:
     tokens = _tokens_of(instance)
     per_rank: list[list[RankSegment]] = [[] for _ in range(instance.num_ranks)]
+    ranges_of: dict[tuple[int, int], tuple[tuple[int, int], ...]] = {}
     for index, run in enumerate(runs):
-        ids = tuple(run.sequence_ids)
-        counts = [tokens.get(name) for name in ids] if tokens else [None]
-        known = None if None in counts else [count for count in counts if count is not None]
+        degree = run.config.degree
+        known = [tokens.get(name, 0) for name in run.sequence_ids] if tokens else [0]
+        shards = None if 0 in known else [_shards(count, degree, ranges_of) for count in known]
+        shared = {
+            "index": index,
+            "config": run.config.id,
+            "ranks": run.ranks,
+            "position": 0,
+            "sequence_ids": tuple(run.sequence_ids),
+            "token_ranges": None,
+        }
         for position, rank in enumerate(run.ranks):
-            ranges = None if known is None else tuple(token_range(n, run.config.degree, position) for n in known)
-            per_rank[rank].append(
-                RankSegment.model_construct(
-                    index=index,
-                    config=run.config.id,
-                    ranks=run.ranks,
-                    position=position,
-                    sequence_ids=ids,
-                    token_ranges=ranges,
-                )
-            )
+            ranges = None if shards is None else tuple([shard[position] for shard in shards])
+            segment = shared | {"position": position, "token_ranges": ranges}
+            per_rank[rank].append(trusted(RankSegment, segment))
     return tuple(
-        RankSegments.model_construct(rank=rank, segments=tuple(segments)) for rank, segments in enumerate(per_rank)
+        trusted(RankSegments, {"rank": rank, "segments": tuple(segments)}) for rank, segments in enumerate(per_rank)
     )
+
+
+def _shards(
+    tokens: int, degree: int, known: dict[tuple[int, int], tuple[tuple[int, int], ...]]
+) -> tuple[tuple[int, int], ...]:
+    found = known.get((tokens, degree))
+    if found is None:
+        found = known[tokens, degree] = tuple(token_range(tokens, degree, position) for position in range(degree))
+    return found
 
 
 def _tokens_of(instance: Instance) -> dict[str, int]:
