@@ -41,7 +41,7 @@ def set_field(document: Json, path: str, value: Json) -> None:
     names = path.split(".")
     parent = document
     for depth, name in enumerate(names[:-1]):
-        parent = _child(parent, name, ".".join(names[: depth + 1]), create=True)
+        parent = _child(parent, name, ".".join(names[: depth + 1]))
     last = names[-1]
     if isinstance(parent, dict):
         if isinstance(parent.get(last), list) and not isinstance(value, list | dict):
@@ -53,23 +53,9 @@ def set_field(document: Json, path: str, value: Json) -> None:
         raise BadInputError(f'"{path}" leads through a value that has no fields', code="unknown_field", where=path)
 
 
-def get_field(document: Json, path: str) -> Json:
-    """The value at a path. Raises BadInputError (unknown_field) naming the nearest field."""
-    value = document
-    names = path.split(".")
-    for depth, name in enumerate(names):
-        value = _child(value, name, ".".join(names[: depth + 1]), create=False)
-    return value
-
-
-def _child(parent: Json, name: str, path: str, *, create: bool) -> Json:
+def _child(parent: Json, name: str, path: str) -> Json:
     if isinstance(parent, dict):
-        if name not in parent:
-            if create:
-                parent[name] = {}
-                return parent[name]
-            raise BadInputError(f'no field "{name}"{nearest(name, parent)}', code="unknown_field", where=path)
-        if create and parent[name] is None:
+        if parent.get(name) is None:
             parent[name] = {}
         return parent[name]
     if isinstance(parent, list):

@@ -25,5 +25,7 @@ def amount(value: float, unit: str) -> str:
 
 
 def percent(ratio: float) -> str:
-    """A ratio as a percentage; tiny values keep a significant digit."""
+    """A ratio as a percentage; small values keep a significant digit, tiny ones are a millionth."""
+    if 0 < abs(ratio) < 1e-6:
+        return "0.0001 %"
     return f"{ratio * 100:.2f} %" if ratio == 0 or abs(ratio) >= 5e-4 else f"{ratio * 100:.1g} %"

@@ -24,11 +24,15 @@ class Bar:
 
 @dataclass(frozen=True)
 class Bars:
-    """Bars on one scale; ``limit`` draws a mark (a capacity or a bound), ``unit`` names the amounts."""
+    """Bars on one scale; ``limit`` draws a mark (a capacity or a bound), ``unit`` names the amounts.
+
+    ``kinds`` are the legend's entries in its order.
+    """
 
     title: str
     bars: tuple[Bar, ...]
     unit: str
+    kinds: tuple[str, ...]
     limit: float | None = None
 
 

@@ -87,7 +87,7 @@ def print_view(view: View) -> None:
 
 
 def _print_bars(bars: Bars) -> None:
-    kinds = list(dict.fromkeys(segment.kind for bar in bars.bars for segment in bar.segments))
+    kinds = list(bars.kinds)
     glyphs = _UNICODE if console.unicode_ok() else _ASCII
     title = Text(printable(bars.title), style="bold")
     for kind in kinds:

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from planner.errors import BadInputError
-from planner.fields import get_field, nearest, parse_setting, set_field
+from planner.fields import nearest, parse_setting, set_field
 
 
 def document() -> dict[str, Any]:
@@ -114,13 +114,6 @@ def test_a_way_that_does_not_exist_is_refused_where_it_ends(path: str, where: st
     assert caught.value.code == "unknown_field"
     assert caught.value.where == where
     assert says in caught.value.message
-
-
-def test_a_field_is_read_by_the_same_path() -> None:
-    assert get_field(document(), "groups.img.options.0.time_s") == 1.0
-    assert get_field(document(), "tags.1") == "b"
-    with pytest.raises(BadInputError, match=r'no field "num_rank" \(did you mean "num_ranks"\?\)'):
-        get_field(document(), "cluster.num_rank")
 
 
 def test_nearest_is_silent_where_nothing_is_near() -> None:

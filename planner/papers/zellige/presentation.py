@@ -158,7 +158,7 @@ def _load_bars(problem: ZelligeProblem, solution: ZelligeSolution) -> Bars:
         )
         for rank, part in enumerate(parts)
     )
-    return Bars("load per rank", bars, "s", solution.metrics.makespan_s)
+    return Bars("load per rank", bars, "s", tuple(names), solution.metrics.makespan_s)
 
 
 def _split_degree(name: str) -> int:
