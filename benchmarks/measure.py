@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from planner.documents import canonical_bytes, parse_document
+from planner.envelope import dump_model
 from planner.papers.zellige.baselines import cheap_placements
 from planner.papers.zellige.bounds import quick_bounds
 from planner.papers.zellige.count_bound import count_bound
@@ -17,7 +18,6 @@ from planner.papers.zellige.engines import solve
 from planner.papers.zellige.instance import compile_instance
 from planner.papers.zellige.longest_first import pure_dp
 from planner.papers.zellige.problem import ZelligeProblem
-from planner.plan import dump_model
 from planner.validation import validate
 from solvers.report import Limits
 

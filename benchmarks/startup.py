@@ -12,7 +12,7 @@ from pathlib import Path
 import mixes
 
 from planner.documents import canonical_bytes
-from planner.plan import dump_model
+from planner.envelope import dump_model
 
 
 def main(smoke: bool) -> None:

@@ -6,8 +6,12 @@ from dataclasses import replace
 from pathlib import Path
 
 from planner.difference import Difference, compare
-from planner.documents import Json, read_bytes, read_document, write_atomically
-from planner.plan import CheckReport, Options, Plan, Timings, check_plan, load_plan, make_plan, pose
+from planner.documents import read_document
+from planner.files import read_bytes, write_atomically
+from planner.json_text import Json
+from planner.plan import Options, Plan, Timings, load_plan, make_plan
+from planner.pose import pose
+from planner.verification import CheckReport, check_plan
 
 
 def solve(problem: Json | str, options: Options | None = None, timings: Timings | None = None) -> Plan:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from planner.documents import Json
 from planner.errors import RefutedError
+from planner.json_text import Json
 from planner.paper import Baseline
-from planner.plan import Options, Plan, load_document, make_plan, pose, require_true
+from planner.plan import Options, Plan, load_document, make_plan
+from planner.pose import pose
+from planner.verification import require_true
 
 
 @dataclass(frozen=True)

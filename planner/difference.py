@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from planner.documents import Json
-from planner.plan import Plan, dump_model
+from planner.envelope import dump_model
+from planner.json_text import Json
+from planner.plan import Plan
 
 SECTIONS = ("decisions", "metrics", "certificate", "inputs")
 _ABSENT = object()

@@ -8,8 +8,8 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable
 
-from planner.documents import Json, parse_json
 from planner.errors import BadInputError
+from planner.json_text import Json, parse_json
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

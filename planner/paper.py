@@ -8,8 +8,8 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel
 
-from planner.documents import Json
 from planner.errors import InfeasibleError, LimitError
+from planner.json_text import Json
 from planner.view import View
 from solvers.report import Limits, Report
 

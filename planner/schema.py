@@ -8,8 +8,8 @@ from pydantic import BaseModel
 from pydantic.json_schema import models_json_schema
 
 from planner import papers
-from planner.documents import Json
-from planner.plan import FORMAT_VERSION, Envelope
+from planner.envelope import FORMAT_VERSION, Envelope
+from planner.json_text import Json
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 

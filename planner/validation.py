@@ -8,9 +8,9 @@ from typing import Annotated, Any, ClassVar, TypeVar
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from planner.documents import Json
 from planner.errors import BadInputError
 from planner.fields import nearest
+from planner.json_text import Json
 
 
 class Document(BaseModel):
@@ -34,6 +34,7 @@ def _identity(value: object) -> object:
 
 Identity = Annotated[str, Field(min_length=1, max_length=200), BeforeValidator(_identity)]
 """An id: a string, or an integer that is read as its decimal string."""
+
 
 def trusted(model: type[M], values: dict[str, object]) -> M:
     """A document from values made by ourselves, every field given, without validation: a tenth of its cost."""

@@ -9,7 +9,7 @@ import pytest
 
 from planner.api import check, diff, load, solve
 from planner.documents import canonical_bytes
-from planner.plan import dump_model
+from planner.envelope import dump_model
 
 FOLDER = Path(__file__).parent.parent / "plans" / "zellige"
 WHOLE = sorted(path.name.removesuffix(".plan.json") for path in FOLDER.glob("*.plan.json"))

@@ -42,8 +42,7 @@ def command(plans: tuple[str, ...], form: str) -> int:
             certificate = plan.certificate
             source = "claimed by its solver, not re-proved" if report.claimed_bound else "re-proved"
             click.echo(
-                f"{path}: ok, {certificate.objective:.6g} {certificate.unit}, "
-                f"gap {percent(certificate.gap)} ({source})"
+                f"{path}: ok, {certificate.objective:.6g} {certificate.unit}, gap {percent(certificate.gap)} ({source})"
             )
     if form == "json":
         from planner.documents import canonical_bytes

@@ -14,8 +14,8 @@ def command(out: str, force: bool) -> None:
 
     from planner import papers
     from planner.api import dump, solve
-    from planner.documents import read_bytes
     from planner.errors import BadInputError
+    from planner.files import read_bytes
     from planner.reports.terminal import print_plan, progress
 
     folder = Path(out)

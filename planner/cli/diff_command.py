@@ -18,8 +18,9 @@ _SHOWN = 20
 @click.command("diff", epilog="Example: plan diff main.json branch.json --format markdown")
 @click.argument("old")
 @click.argument("new")
-@click.option("--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text",
-              help="Form of the output.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "markdown"]), default="text", help="Form of the output."
+)
 @click.option("--rtol", type=FiniteRange(0, 1), default=1e-9, show_default=True,
               help="Relative tolerance for metrics.")  # fmt: skip
 def command(old: str, new: str, form: str, rtol: float) -> int:

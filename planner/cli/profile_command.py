@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from planner.documents import Json
+    from planner.json_text import Json
     from profiles.profile import Profile
 
 
@@ -31,10 +31,7 @@ def list_profiles(form: str) -> None:
 
     print_table(
         ("name", "device", "memory", "rows", "families"),
-        [
-            (r["name"], r["device"], in_bytes(r["memory_bytes"]), str(r["rows"]), ", ".join(r["families"]))
-            for r in rows
-        ],
+        [(r["name"], r["device"], in_bytes(r["memory_bytes"]), str(r["rows"]), ", ".join(r["families"])) for r in rows],
     )
 
 
@@ -78,7 +75,7 @@ def import_profile(format: str, files: tuple[str, ...], system: str | None, name
 
     What was dropped, and why, goes to stderr.
     """
-    from planner.documents import write_atomically
+    from planner.files import write_atomically
     from planner.printable import printable
     from profiles.files import document_bytes
     from profiles.importers import run

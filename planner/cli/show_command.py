@@ -11,8 +11,8 @@ import click
 def command(plan: str, form: str) -> None:
     """Draw PLAN in the terminal: load and memory per rank, what is split how, the certificate in words."""
     from planner.api import load
-    from planner.plan import require_true
     from planner.reports.terminal import print_plan, summary_object
+    from planner.verification import require_true
 
     loaded = load(plan)
     require_true(loaded)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 if TYPE_CHECKING:
-    from planner.documents import Json
+    from planner.json_text import Json
     from planner.plan import Options
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -99,9 +99,7 @@ def make_options(
     return Options(
         method=method,
         certify=certify,
-        limits=Limits(
-            effort=effort, gap=gap, seed=seed, workers=workers, time_limit_s=time_limit, keep_best=keep_best
-        ),
+        limits=Limits(effort=effort, gap=gap, seed=seed, workers=workers, time_limit_s=time_limit, keep_best=keep_best),
         derive=DeriveOptions(profile=profile, extrapolate=extrapolate, base_folder=folder),
     )
 

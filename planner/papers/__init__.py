@@ -8,9 +8,9 @@ import pkgutil
 from importlib import resources
 from typing import Any, cast
 
-from planner.documents import Json
 from planner.errors import BadInputError
 from planner.fields import nearest
+from planner.json_text import Json
 from planner.paper import Paper
 
 AnyPaper = Paper[Any, Any, Any]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner import console
 from planner.comparison import Comparison
-from planner.documents import Json
+from planner.json_text import Json
 from planner.reports.terminal import summary_lines
 from planner.units import amount
 

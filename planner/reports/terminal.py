@@ -7,7 +7,7 @@ from contextlib import AbstractContextManager
 from rich.text import Text
 
 from planner import console
-from planner.documents import Json
+from planner.json_text import Json
 from planner.plan import Plan
 from planner.printable import printable
 from planner.units import amount, percent

@@ -486,9 +486,7 @@ def test_a_summary_may_be_json(plan: Run, problem_file: str, tmp_path: Path) -> 
 
 @pytest.mark.parametrize("command", ["solve", "expand"])
 @pytest.mark.parametrize("output", ["no/such/folder/out.json", ".", "/dev/full"])
-def test_an_output_that_cannot_be_written_is_bad_input(
-    plan: Run, problem_file: str, command: str, output: str
-) -> None:
+def test_an_output_that_cannot_be_written_is_bad_input(plan: Run, problem_file: str, command: str, output: str) -> None:
     ran = plan(command, problem_file, "-o", output, "--error-format", "json")
     assert (ran.code, ran.out) == (2, "")
     assert ran.error["message"].startswith(f"cannot write {output}")

@@ -16,9 +16,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from planner import documents
-from planner.documents import canonical_bytes, digest, parse_document, read_document, write_atomically
+from planner import files, yaml_text
+from planner.documents import canonical_bytes, digest, parse_document, read_document
 from planner.errors import BadInputError
+from planner.files import write_atomically
 
 
 def refusal(text: str | bytes, name: str = "p.json") -> BadInputError:
@@ -89,14 +90,14 @@ def test_documents_over_the_limit_are_refused_before_they_are_parsed(
     path = tmp_path / "p.json"
     path.write_text(f'{{"notes": "{"x" * 2**20}"}}')
     assert read_document(str(path))
-    monkeypatch.setattr(documents, "MAX_DOCUMENT_BYTES", 2**20)
+    monkeypatch.setattr(files, "MAX_DOCUMENT_BYTES", 2**20)
     with pytest.raises(BadInputError, match="larger than the 1 MiB limit") as caught:
         read_document(str(path))
     assert caught.value.code == "too_large"
 
 
 def test_an_endless_input_is_not_read_past_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "MAX_DOCUMENT_BYTES", 2**20)
+    monkeypatch.setattr(files, "MAX_DOCUMENT_BYTES", 2**20)
     with pytest.raises(BadInputError, match="larger"):
         read_document("/dev/zero")
 
@@ -191,7 +192,7 @@ def test_json_under_a_yaml_name_is_read() -> None:
 
 
 def test_yaml_of_too_many_nodes_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "_MAX_YAML_NODES", 10)
+    monkeypatch.setattr(yaml_text, "MAX_NODES", 10)
     error = refusal("[1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]", "p.yaml")
     assert error.code == "too_large"
     assert "use JSON" in error.message

@@ -15,10 +15,13 @@ import yaml
 
 from planner import api, papers
 from planner.comparison import compare_document
+from planner.envelope import dump_model
 from planner.errors import BadInputError
 from planner.paper import SOURCES, DeriveOptions, Paper
-from planner.plan import Options, Plan, check_plan, dump_model, load_document, pose
+from planner.plan import Options, Plan, load_document
+from planner.pose import pose
 from planner.schema import problem_schema
+from planner.verification import check_plan
 from planner.view import View
 from solvers.report import Limits
 

@@ -15,21 +15,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner import api, papers
+from planner.certificate import certify
 from planner.errors import BadInputError, LimitError, RefutedError
 from planner.paper import Bound, DeriveOptions
 from planner.papers import AnyPaper
-from planner.plan import (
-    Options,
-    Plan,
-    Timings,
-    certify,
-    check_plan,
-    load_document,
-    load_plan,
-    make_plan,
-    pose,
-    require_true,
-)
+from planner.plan import Options, Plan, Timings, load_document, load_plan, make_plan
+from planner.pose import pose
+from planner.verification import check_plan, require_true
 from solvers.report import Limits, Report, Status
 
 
@@ -281,9 +273,7 @@ def test_every_part_of_the_envelope_is_required(made: Plan, field: str) -> None:
         (("memory",), {}, "wrong_type"),
     ],
 )
-def test_a_fault_in_a_plan_is_named_from_the_root(
-    made: Plan, path: tuple[str, ...], value: object, code: str
-) -> None:
+def test_a_fault_in_a_plan_is_named_from_the_root(made: Plan, path: tuple[str, ...], value: object, code: str) -> None:
     with pytest.raises(BadInputError) as caught:
         load_document(changed(document_of(made), path, value), "plan")
     assert (caught.value.code, caught.value.where) == (code, ".".join(path))

@@ -6,30 +6,17 @@ anchors is worth the least makespan to which such a load fills it up: what a goo
 
 from __future__ import annotations
 
-import random
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from planner.papers.zellige.instance import Instance, Mode, Piece
 from planner.papers.zellige.rank_ledger import Ledger, Level
 
-TARGETS = (1.0, 1.001, 1.003, 1.01, 1.03, 1.06, 1.15, 1.4)
-"""Makespans to aim at, as multiples of the lower bound (page 4.4)."""
-AMBITION = 0.8
-"""How far below the best makespan the target lies, as a share of the way to the bound."""
-PATIENCE = 25
-"""Fruitless steps after which the target is moved back towards what was reached."""
-STALL = (30, 160)
-"""Steps without a better makespan after which the search ends, fewest and most: the bound is often out of reach."""
-STALL_GAP = 4e-3
-"""Relative distance from the bound that is worth the most such steps; a smaller one is worth fewer."""
-DETOUR = (1.1, 0.3)
-"""A step that makes the excess worse by at most this factor is taken with this probability."""
 WASTE = 1.6
 """Modes that need more than this multiple of the least work are kept only for their time or memory."""
 
 
-class _Choice(NamedTuple):
+class Choice(NamedTuple):
     """One mode of a kind with its rank sets."""
 
     mode: int
@@ -39,10 +26,10 @@ class _Choice(NamedTuple):
     level: Level
 
 
-class _Seat(NamedTuple):
+class Seat(NamedTuple):
     """Where one anchor sits."""
 
-    choice: _Choice
+    choice: Choice
     block: int
 
 
@@ -60,9 +47,9 @@ class Anchors:
             instance.num_ranks, instance.memory_cap_bytes, filler_s, filler_bytes / filler_s if filler_s else 0.0
         )
         self.choices = {kind: self._choices(kind) for kind in kinds}
-        self.seats: list[_Seat | None] = [None] * len(self.items)
+        self.seats: list[Seat | None] = [None] * len(self.items)
 
-    def _choices(self, kind: int) -> tuple[_Choice, ...]:
+    def _choices(self, kind: int) -> tuple[Choice, ...]:
         """Modes by work. Left out: modes dominated at equal degree (page 4.2), and wasteful ones.
 
         The fastest mode and the one of least memory stay, whatever their work.
@@ -84,15 +71,15 @@ class Anchors:
             )
             if not dominated and (mode.work_s <= WASTE * least or index in (fastest, smallest)):
                 level = self.ledger.level(blocks[mode.config])
-                kept.append(_Choice(index, mode.work_s, mode.time_s, mode.memory_bytes, level))
+                kept.append(Choice(index, mode.work_s, mode.time_s, mode.memory_bytes, level))
         return tuple(sorted(kept, key=lambda choice: choice.work_s))
 
-    def add(self, item: int, choice: _Choice, block: int) -> None:
+    def add(self, item: int, choice: Choice, block: int) -> None:
         """Seat an anchor."""
         self.ledger.shift(choice.level.blocks[block], choice.time_s, choice.memory_bytes)
-        self.seats[item] = _Seat(choice, block)
+        self.seats[item] = Seat(choice, block)
 
-    def remove(self, item: int) -> _Seat:
+    def remove(self, item: int) -> Seat:
         """Lift an anchor from its seat."""
         seat = self.seats[item]
         assert seat is not None
@@ -100,13 +87,13 @@ class Anchors:
         self.seats[item] = None
         return seat
 
-    def insert(self, item: int, choices: Sequence[_Choice]) -> bool:
+    def insert(self, item: int, choices: Sequence[Choice]) -> bool:
         """Best fit by the first choice that has a block for it; else the seat that ends earliest.
 
         False when memory admits none.
         """
         ledger = self.ledger
-        earliest: tuple[float, _Choice, int] | None = None
+        earliest: tuple[float, Choice, int] | None = None
         for choice in choices:
             if earliest is not None and choice.time_s >= earliest[0]:
                 continue
@@ -138,132 +125,3 @@ class Anchors:
             piece = Piece(kind, seat.choice.mode, seat.choice.level.blocks[seat.block])
             counts[piece] = counts.get(piece, 0) + 1
         return counts
-
-
-def place_anchors(
-    anchors: Anchors, bound_s: float, *, iterations: int, tolerance: float, seed: int
-) -> dict[Piece, int] | None:
-    """The best anchor placement found: construct for several targets, then ruin and recreate. None: memory."""
-    ledger = anchors.ledger
-    best: tuple[float, list[_Seat | None], bool] | None = None
-    for factor in TARGETS:
-        if best is not None and best[0] <= bound_s * max(1 + tolerance, (1 + factor) / 2):
-            break
-        for mind_memory in (False, True) if ledger.filler_bytes_per_s else (False,):
-            ledger.mind_memory = mind_memory
-            seated = anchors.construct(bound_s * factor)
-            if seated and (best is None or ledger.worth() < best[0]):
-                best = (ledger.worth(), list(anchors.seats), mind_memory)
-                snapshot = ledger.snapshot()
-            if seated and not ledger.is_short_of_memory():
-                break
-    if best is None:
-        return None
-    _, anchors.seats, ledger.mind_memory = best
-    ledger.restore(snapshot)
-    if anchors.items and best[0] > bound_s * (1 + tolerance):
-        _ruin_and_recreate(anchors, bound_s, iterations, tolerance, seed)
-    return anchors.pieces()
-
-
-def _ruin_and_recreate(anchors: Anchors, bound_s: float, iterations: int, tolerance: float, seed: int) -> None:
-    """Lift a few anchors, some of them from the fullest rank, and seat them anew under a target that keeps falling.
-
-    Ends in the best state met.
-    """
-    source = random.Random(seed)
-    ledger = anchors.ledger
-    worth = ledger.worth()
-    best = (list(anchors.seats), ledger.snapshot())
-    ledger.aim(worth - AMBITION * (worth - bound_s))
-    excess = ledger.excess()
-    on_rank = _items_by_rank(anchors)
-    failures = stalled = 0
-    for _ in range(iterations):
-        if worth <= bound_s * (1 + tolerance) or stalled > _patience(worth / bound_s - 1):
-            break
-        before = ledger.snapshot()
-        lifted = _choose(anchors, on_rank, source)
-        seats = {item: anchors.remove(item) for item in lifted}
-        lifted.sort(key=lambda item: -seats[item].choice.work_s * source.uniform(0.7, 1.3))
-        seated = all(anchors.insert(item, _order(anchors, item, source)) for item in lifted)
-        now = ledger.excess()
-        failures += 1
-        stalled += 1
-        if seated and (now <= excess or (now <= DETOUR[0] * excess and source.random() < DETOUR[1])):
-            _follow(anchors, on_rank, seats)
-            failures = 0 if now < excess else failures
-            excess = now
-            reached = ledger.worth()
-            if reached < worth * (1 - 1e-12):
-                stalled = 0
-                worth, best = reached, (list(anchors.seats), ledger.snapshot())
-                ledger.aim(worth - AMBITION * (worth - bound_s))
-                excess = ledger.excess()
-        else:
-            for item, seat in seats.items():
-                anchors.seats[item] = seat
-            ledger.restore(before)
-        if failures > PATIENCE:
-            ledger.aim((worth + ledger.target_s) / 2)
-            excess, failures = ledger.excess(), 0
-    anchors.seats = best[0]
-    ledger.restore(best[1])
-
-
-def _patience(gap: float) -> float:
-    return max(STALL[0], STALL[1] * min(1.0, gap / STALL_GAP))
-
-
-def _order(anchors: Anchors, item: int, source: random.Random) -> Sequence[_Choice]:
-    choices = anchors.choices[anchors.items[item]]
-    if len(choices) > 1 and source.random() < 0.1:
-        return source.sample(choices, len(choices))
-    return choices
-
-
-def _choose(anchors: Anchors, on_rank: list[set[int]], source: random.Random) -> list[int]:
-    """Items to lift: one or two wasteful ones, or of the fullest or any rank, and a few more from anywhere."""
-    load = anchors.ledger.load_s
-    draw = source.random()
-    there = _wasteful(anchors) if draw < 0.3 else []
-    if not there:
-        rank = load.index(max(load)) if draw < 0.65 else source.randrange(len(load))
-        there = sorted(on_rank[rank])
-    lifted = source.sample(there, min(len(there), source.randint(1, 2)))
-    wanted = min(len(anchors.items), source.randint(3, 7))
-    while len(lifted) < wanted:
-        item = source.randrange(len(anchors.items))
-        if item not in lifted:
-            lifted.append(item)
-    return lifted
-
-
-def _wasteful(anchors: Anchors) -> list[int]:
-    """Anchors that run in a mode with more work than they need."""
-    cheapest = {kind: choices[0].work_s * (1 + 1e-6) for kind, choices in anchors.choices.items()}
-    return [
-        item
-        for item, seat in enumerate(anchors.seats)
-        if seat is not None and seat.choice.work_s > cheapest[anchors.items[item]]
-    ]
-
-
-def _items_by_rank(anchors: Anchors) -> list[set[int]]:
-    on_rank: list[set[int]] = [set() for _ in anchors.ledger.load_s]
-    for item, seat in enumerate(anchors.seats):
-        assert seat is not None
-        for rank in seat.choice.level.blocks[seat.block]:
-            on_rank[rank].add(item)
-    return on_rank
-
-
-def _follow(anchors: Anchors, on_rank: list[set[int]], before: dict[int, _Seat]) -> None:
-    for item, old in before.items():
-        new = anchors.seats[item]
-        assert new is not None
-        if old.choice is not new.choice or old.block != new.block:
-            for rank in old.choice.level.blocks[old.block]:
-                on_rank[rank].discard(item)
-            for rank in new.choice.level.blocks[new.block]:
-                on_rank[rank].add(item)

@@ -26,7 +26,9 @@ _Menu = tuple[Floats, npt.NDArray[np.int64]]
 def balance_pairs(
     instance: Instance, whole_counts: Mapping[int, list[int]], ledger: Floats, bound_s: float, *, rounds: int
 ) -> None:
-    """Lower the makespan by moving whole sequences (``whole_counts[kind][rank]``) in place, pair by pair: the fullest rank gives to one of the emptiest, and takes back.
+    """Move whole sequences (``whole_counts[kind][rank]``) in place to lower the makespan, pair by pair.
+
+    The fullest rank gives to one of the emptiest, and takes back.
 
     Stops when the fullest rank cannot be relieved, at the bound, or after ``rounds``.
     """

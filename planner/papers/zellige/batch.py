@@ -17,8 +17,8 @@ from typing import Annotated, BinaryIO, Self
 
 from pydantic import Field, model_validator
 
-from planner.documents import Json
 from planner.errors import BadInputError
+from planner.json_text import Json
 from planner.validation import Document, Identity, fault, validate
 from profiles.geometry import DiTGeometry
 

@@ -13,9 +13,10 @@ from functools import cache
 from importlib import resources
 from pathlib import Path
 
-from planner.documents import Json, read_document
+from planner.documents import read_document
 from planner.errors import BadInputError
 from planner.fields import nearest
+from planner.json_text import Json
 
 ASPECT_MULTIPLE = 16
 

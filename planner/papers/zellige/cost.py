@@ -9,8 +9,8 @@ from pathlib import Path
 
 import numpy as np
 
-from planner.documents import Json
 from planner.errors import BadInputError
+from planner.json_text import Json
 from planner.paper import Derivation, DeriveOptions
 from planner.papers.zellige.account import Account, Floats, cost_error
 from planner.papers.zellige.batch import Batch, Gatherer

@@ -9,7 +9,7 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from planner.documents import Json
+from planner.json_text import Json
 from planner.papers.zellige.batch import Record
 from planner.papers.zellige.problem import Config, RankSets, Search, check_configs, check_nodes
 from planner.papers.zellige.recipe import Recipe

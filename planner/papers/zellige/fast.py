@@ -11,7 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.papers.zellige.anchors import Anchors, place_anchors
+from planner.papers.zellige.anchor_search import place_anchors
+from planner.papers.zellige.anchors import Anchors
 from planner.papers.zellige.balance import balance_pairs
 from planner.papers.zellige.fillers import Floats, Rule, pack_fillers
 from planner.papers.zellige.instance import Instance, Mode, Piece, Placement, loads, num_splits
@@ -37,7 +38,9 @@ class Found(NamedTuple):
     makespan_s: float
 
 
-def solve_fast(instance: Instance, bound_s: float, *, effort: float = 1.0, seed: int = 0, gap: float = 0.0) -> Found | None:
+def solve_fast(
+    instance: Instance, bound_s: float, *, effort: float = 1.0, seed: int = 0, gap: float = 0.0
+) -> Found | None:
     """The best placement found, None when every rung of the ladder ran out of memory (page 4.7).
 
     ``bound_s`` is any valid lower bound; the closer, the sooner the search may stop.

@@ -28,7 +28,6 @@ class Rule(StrEnum):
     HEADROOM = "headroom"
 
 
-
 def pack_fillers(
     instance: Instance, fillers: Mapping[int, Mode], ledger: Floats, *, rule: Rule
 ) -> tuple[dict[Piece, int], dict[int, int]]:
@@ -62,10 +61,10 @@ def pack_fillers(
     return placed, left
 
 
-def spread(
-    ledger: Floats, mode: Mode, count: int, mean_s: float, cap_bytes: float, *, memory_scale: float
-) -> Counts:
-    """How many of ``count`` equal sequences the headroom rule gives each rank (a column of ``ledger``); the sum is less when memory runs out.
+def spread(ledger: Floats, mode: Mode, count: int, mean_s: float, cap_bytes: float, *, memory_scale: float) -> Counts:
+    """How many of ``count`` equal sequences the headroom rule gives each rank, a column of ``ledger``.
+
+    The sum is less when memory runs out.
 
     The j-th sequence on rank r has headroom min((F - C_r - jp)/F, (M_cap - M_r - jm)/``memory_scale``), falling in
     j, so the rule takes the ``count`` largest values: a threshold is searched, the last few are dealt one by one.
@@ -110,9 +109,7 @@ def spread(
     return result
 
 
-def _deal(
-    counts: Counts, left: int, time_room: Floats, p: float, memory_room: Floats, m: float, most: Floats
-) -> None:
+def _deal(counts: Counts, left: int, time_room: Floats, p: float, memory_room: Floats, m: float, most: Floats) -> None:
     """Deal the last sequences one by one; rooms and prices are relative to F and the memory scale."""
     headroom = np.minimum(time_room - (counts + 1) * p, memory_room - (counts + 1) * m)
     headroom[counts >= most] = -np.inf

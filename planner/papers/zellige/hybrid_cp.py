@@ -8,7 +8,14 @@ from functools import partial
 import numpy as np
 
 from planner.papers.zellige.instance import Instance, Kind, Piece
-from planner.papers.zellige.longest_first import MEMORY_TOLERANCE, Candidate, best, failed, legal_blocks, least_makespan_s
+from planner.papers.zellige.longest_first import (
+    MEMORY_TOLERANCE,
+    Candidate,
+    best,
+    failed,
+    least_makespan_s,
+    legal_blocks,
+)
 from planner.papers.zellige.spread import memory_room, spread
 
 NAME = "hybrid_cp"

@@ -150,6 +150,4 @@ def loads(instance: Instance, placement: Placement) -> tuple[list[float], list[f
 
 def num_splits(instance: Instance, placement: Placement) -> int:
     """K: sequences that run on more than one rank."""
-    return sum(
-        count for piece, count in placement.items() if instance.kinds[piece.kind].modes[piece.mode].degree > 1
-    )
+    return sum(count for piece, count in placement.items() if instance.kinds[piece.kind].modes[piece.mode].degree > 1)

@@ -128,7 +128,7 @@ def homogeneous_d(instance: Instance, below_s: float = math.inf) -> Candidate:
 
 
 def least_makespan_s(instance: Instance, chosen: list[int] | str) -> float:
-    """Mean rank time or longest sequence [s], which no placement in these modes beats; infinite if a mode is missing."""
+    """Mean rank time or longest sequence [s]: no placement in these modes beats it. Infinite if a mode is missing."""
     if isinstance(chosen, str):
         return math.inf
     modes = [kind.modes[m] for kind, m in zip(instance.kinds, chosen, strict=True)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
-from planner.documents import Json
+from planner.json_text import Json
 from planner.paper import SOURCES, MemoryRow, Warned
 from planner.papers.zellige.problem import Group, Option, ZelligeProblem
 from planner.papers.zellige.solution import ZelligeSolution
@@ -24,9 +24,7 @@ def _used(problem: ZelligeProblem, solution: ZelligeSolution) -> Counter[tuple[i
 
 
 def _options(problem: ZelligeProblem) -> dict[tuple[int, str], Option]:
-    return {
-        (index, option.config): option for index, group in enumerate(problem.groups) for option in group.options
-    }
+    return {(index, option.config): option for index, group in enumerate(problem.groups) for option in group.options}
 
 
 def shares(problem: ZelligeProblem, solution: ZelligeSolution) -> dict[str, float]:
@@ -95,7 +93,8 @@ def _unusable(problem: ZelligeProblem) -> list[str]:
     return [
         config.id
         for config in problem.configs
-        if config.degree > cluster.node_size and (config.degree % cluster.node_size or config.degree > cluster.num_ranks)
+        if config.degree > cluster.node_size
+        and (config.degree % cluster.node_size or config.degree > cluster.num_ranks)
     ]
 
 
@@ -120,7 +119,9 @@ def _many(count: int, noun: str) -> str:
 def decisions(solution: ZelligeSolution) -> dict[str, Json]:
     """Where every sequence runs, and the run list of every rank."""
     return {
-        "placements": {placed.sequence_id: f"{placed.config} on {_ranges(placed.ranks)}" for placed in solution.placements},
+        "placements": {
+            placed.sequence_id: f"{placed.config} on {_ranges(placed.ranks)}" for placed in solution.placements
+        },
         "rank_segments": {
             str(entry.rank): [f"{s.index}:{s.config}" for s in entry.segments] for entry in solution.rank_segments
         },
@@ -175,7 +176,9 @@ def _split_table(problem: ZelligeProblem, solution: ZelligeSolution) -> Iterable
         return
     options = _options(problem)
     rows = []
-    for (group, config), sets in sorted(split.items(), key=lambda item: (-degrees[item[0][1]], item[0]))[:_SPLITS_SHOWN]:
+    for (group, config), sets in sorted(split.items(), key=lambda item: (-degrees[item[0][1]], item[0]))[
+        :_SPLITS_SHOWN
+    ]:
         where = " ".join(_ranges(ranks) for ranks in sorted(sets))
         rows.append(
             (
@@ -205,5 +208,3 @@ def _ranges(ranks: tuple[int, ...]) -> str:
     if len(ranks) > 1 and ranks[-1] - ranks[0] == len(ranks) - 1:
         return f"{ranks[0]}-{ranks[-1]}"
     return ",".join(map(str, ranks))
-
-

@@ -7,7 +7,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
-from planner.documents import Json
+from planner.json_text import Json
 from planner.validation import Document, Identity, Many, fault
 
 MAX_DEGREE = 65536
@@ -58,7 +58,9 @@ class RankSets(Document):
     @model_validator(mode="after")
     def _sets_only_when_explicit(self) -> Self:
         if (self.policy == "explicit") != (self.sets is not None):
-            raise fault(f'"sets" goes with policy "explicit" and only with it, got policy "{self.policy}"', where="sets")
+            raise fault(
+                f'"sets" goes with policy "explicit" and only with it, got policy "{self.policy}"', where="sets"
+            )
         return self
 
 
@@ -215,9 +217,7 @@ def check_configs(configs: tuple[Config, ...], num_ranks: int) -> None:
     refuse_duplicates(((config.q, config.h, config.k) for config in configs), "(q, h, k)", "configs")
     for config in configs:
         if config.degree > num_ranks:
-            raise fault(
-                f"expected q*h*k <= num_ranks = {num_ranks}, got {config.degree}", where=f"configs.{config.id}"
-            )
+            raise fault(f"expected q*h*k <= num_ranks = {num_ranks}, got {config.degree}", where=f"configs.{config.id}")
 
 
 def refuse_duplicates(values: Iterable[object], what: str, where: str | None = None) -> None:

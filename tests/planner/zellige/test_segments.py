@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import pytest
 import zellige_golden as golden
 from hypothesis import given
@@ -14,7 +16,7 @@ from planner.validation import validate
 
 
 def test_the_solution_of_the_page_comes_out_verbatim() -> None:
-    instance = compile_instance(golden.z1_problem() if hasattr(golden, "z1_problem") else _z1())
+    instance = compile_instance(golden.z1_problem().sorted())
     # Kinds by whole price: img (1 s), mid (4 s), long (8 s); modes by degree.
     placement = {
         Piece(0, 0, (0,)): 1,
@@ -28,18 +30,12 @@ def test_the_solution_of_the_page_comes_out_verbatim() -> None:
     assert build_solution(instance, placement) == validate(ZelligeSolution, golden.Z1_SOLUTION)
 
 
-def _z1():  # type: ignore[no-untyped-def]
-    from planner.papers.zellige.problem import ZelligeProblem
-
-    return validate(ZelligeProblem, golden.Z1_PROBLEM).sorted()
-
-
 @given(st.integers(1, 10**6), st.integers(1, 64))
 def test_token_ranges_tile_the_sequence_in_near_equal_chunks_longer_ones_first(tokens: int, degree: int) -> None:
     ranges = [token_range(tokens, degree, position) for position in range(degree)]
     assert ranges[0][0] == 0
     assert ranges[-1][1] == tokens
-    assert all(left[1] == right[0] for left, right in zip(ranges, ranges[1:], strict=False))
+    assert all(left[1] == right[0] for left, right in itertools.pairwise(ranges))
     sizes = [end - start for start, end in ranges]
     assert sizes == sorted(sizes, reverse=True)
     assert max(sizes) - min(sizes) <= 1

@@ -1,0 +1,110 @@
+"""How good a plan is, proved: the certificate, made from bounds and checked against them."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+from planner.errors import RefutedError
+from planner.paper import Bound, Violation
+from planner.papers import AnyPaper
+from planner.validation import Document
+from solvers.report import Report
+
+OPTIMAL_GAP = 1e-9
+"""A relative gap at or below this counts as proved optimal."""
+RTOL = 1e-9
+"""Relative difference that is put down to rounding."""
+
+
+class Certificate(Document):
+    """How good the plan is, proved. ``gap`` is relative to the bound; exactly one of the two bounds is given."""
+
+    status: Literal["optimal", "feasible"]
+    sense: Literal["min", "max"]
+    objective: float
+    unit: str
+    lower_bound: float | None = None
+    upper_bound: float | None = None
+    bound_kind: Literal["exhaustive", "solver", "combinatorial", "fractional"]
+    gap: float
+
+    @property
+    def bound(self) -> float:
+        """The bound, whichever the sense."""
+        bound = self.lower_bound if self.sense == "min" else self.upper_bound
+        return math.nan if bound is None else bound
+
+
+def certify(paper: AnyPaper, objective: float, report: Report, bounds: tuple[Bound, ...]) -> Certificate:
+    """The certificate from the strongest bound at hand. A bound past the objective by rounding alone is cut to it.
+
+    Raises RefutedError if a bound is past the objective by more: then one of the two is wrong.
+    """
+    sign = 1.0 if paper.sense == "min" else -1.0
+    candidates = list(bounds)
+    if report.bound is not None:
+        candidates.append(Bound(report.bound, report.bound_kind or "solver", report.engine))
+    best = max(candidates, key=lambda bound: sign * bound.value)
+    value = best.value
+    side = "lower_bound" if paper.sense == "min" else "upper_bound"
+    if sign * (value - objective) > RTOL * abs(objective):
+        raise RefutedError(
+            f"{best.name} proves {value!r}, past the objective {objective!r}; this is a bug",
+            code=side,
+            where=f"certificate.{side}",
+        )
+    gap = relative_gap(objective, value, sign)
+    if gap <= OPTIMAL_GAP:
+        value, gap = objective, 0.0
+    return Certificate.model_validate(
+        {
+            "status": "optimal" if gap == 0.0 else "feasible",
+            "sense": paper.sense,
+            "objective": objective,
+            "unit": paper.unit,
+            side: value,
+            "bound_kind": best.kind,
+            "gap": gap,
+        }
+    )
+
+
+def relative_gap(objective: float, bound: float, sign: float) -> float:
+    """The distance over the bound, or over the objective where the bound is zero."""
+    return 0.0 if objective == bound else sign * (objective - bound) / abs(bound or objective)
+
+
+def check_certificate(
+    stated: Certificate, paper: AnyPaper, objective: float, bounds: tuple[Bound, ...]
+) -> list[Violation]:
+    """What a stated certificate gets wrong, given the recomputed objective and the bounds proved again."""
+    found: list[Violation] = []
+    sign = 1.0 if paper.sense == "min" else -1.0
+
+    def differs(code: str, got: float, expected: float) -> None:
+        if not math.isclose(got, expected, rel_tol=RTOL, abs_tol=1e-12 if code == "gap" else 0.0):
+            found.append(Violation(code, f"stated {got!r}, recomputed {expected!r}", f"certificate.{code}"))
+
+    if stated.sense != paper.sense or stated.unit != paper.unit:
+        found.append(Violation("unit", f"expected {paper.sense} in {paper.unit}", "certificate"))
+        return found
+    side = "lower_bound" if stated.sense == "min" else "upper_bound"
+    if math.isnan(stated.bound):
+        return [Violation(side, f"the certificate has no {side}", "certificate")]
+    if stated.lower_bound is not None and stated.upper_bound is not None:
+        found.append(Violation("unit", f"expected a {side} alone", "certificate"))
+    differs("objective", stated.objective, objective)
+    if sign * (stated.bound - objective) > RTOL * abs(objective):
+        message = f"bound {stated.bound!r} is past the objective {objective!r}"
+        found.append(Violation(side, message, f"certificate.{side}"))
+    for bound in bounds:
+        if sign * (bound.value - objective) > RTOL * abs(objective):
+            found.append(Violation(side, f"{bound.name} proves {bound.value!r}, past the objective {objective!r}"))
+    gap = relative_gap(objective, stated.bound, sign)
+    differs("gap", stated.gap, gap)
+    expected = "optimal" if gap <= OPTIMAL_GAP else "feasible"
+    if stated.status != expected:
+        message = f"stated {stated.status}, the gap {gap:.3g} makes it {expected}"
+        found.append(Violation("status", message, "certificate.status"))
+    return found

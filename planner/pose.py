@@ -1,0 +1,75 @@
+"""From a problem document of either cost form to a validated explicit problem."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from planner import papers
+from planner.documents import digest
+from planner.envelope import Inputs, check_version, dump_model
+from planner.errors import BadInputError
+from planner.json_text import Json
+from planner.paper import Derivation, DeriveOptions
+from planner.papers import AnyPaper
+from planner.validation import validate
+
+
+def paper_of(document: Json) -> AnyPaper:
+    """The paper a problem document names. Raises BadInputError."""
+    if not isinstance(document, dict):
+        raise BadInputError("expected a problem object", code="wrong_type")
+    if "solution" in document and "problem" in document:
+        raise BadInputError("this is a plan, not a problem", code="wrong_type")
+    name = document.get("paper")
+    if not isinstance(name, str):
+        raise BadInputError(
+            f'expected "paper" to name one of: {", ".join(papers.names())}',
+            code="wrong_type" if "paper" in document else "missing_field",
+            where="paper",
+        )
+    check_version(document, "problem")
+    return papers.get(name)
+
+
+@dataclass(frozen=True)
+class Posed:
+    """A validated explicit problem, and what it was derived from."""
+
+    paper: AnyPaper
+    problem: Any
+    inputs: Inputs
+    cost_error: dict[str, float] | None
+    relaxable: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+
+
+def pose(document: Json, options: DeriveOptions) -> Posed:
+    """Validate a problem document of either cost form and bring it to the explicit form. Raises BadInputError."""
+    paper = paper_of(document)
+    derivation: Derivation[Any] | None = None
+    if "derive" in document:
+        derivation = paper.derive(validate(paper.derived_model, document), options)
+        problem = derivation.problem
+    else:
+        if options.profile is not None or options.extrapolate is not None:
+            raise BadInputError(
+                "--profile and --extrapolate need a derived problem; this one states its costs",
+                code="unknown_field",
+                where="derive",
+            )
+        problem = validate(paper.problem_model, document)
+    problem = problem.sorted()
+    return Posed(
+        paper,
+        problem,
+        Inputs(
+            problem_sha256=digest(dump_model(problem)),
+            derive=derivation.derive if derivation else None,
+            profile=derivation.profile if derivation else None,
+            profile_sha256=derivation.profile_sha256 if derivation else None,
+            arrays=dict(derivation.arrays) if derivation else {},
+        ),
+        dict(derivation.cost_error) if derivation and derivation.cost_error else None,
+        derivation.relaxable if derivation else {},
+    )
