@@ -43,7 +43,7 @@ _SOLVE_OPTIONS = (
     click.option("--effort", type=FiniteRange(0.001, 10000), default=1.0, show_default=True,
                  help="Multiplier of the deterministic budgets."),
     click.option("--gap", type=FiniteRange(0, 1), default=0.0, help="Stop at this relative gap."),
-    click.option("--certify", is_flag=True, help="Spend more on the bound."),
+    click.option("--certify", is_flag=True, help="Spend up to a minute more on the bound."),
     click.option("--time-limit", type=FiniteRange(0, 1e9, min_open=True), metavar="S",
                  help="Wall-clock safety net; when it fires no plan is written."),
     click.option("--keep-best", is_flag=True,

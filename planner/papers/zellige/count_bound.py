@@ -34,11 +34,11 @@ _STEEPEST = 1e4
 _NOISE = 1e-12
 
 
-def count_bound(instance: Instance, upper_s: float, effort: float = 1.0) -> Bound:
+def count_bound(instance: Instance, upper_s: float, effort: float = 1.0, max_modes: int = MAX_MODES) -> Bound:
     """LB4 [s], at least LB0 to LB3; ``upper_s`` is the makespan of a known plan. Deterministic."""
     low = max(bound.value for bound in quick_bounds(instance))
     modes = sum(len(kind.modes) for kind in instance.kinds)
-    if math.isinf(low) or low >= upper_s or modes > MAX_MODES:
+    if math.isinf(low) or low >= upper_s or modes > max_modes:
         return Bound(min(low, upper_s), "combinatorial", "LB4")
     catalogue = Catalogue.of(instance)
     high = upper_s

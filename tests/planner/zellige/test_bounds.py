@@ -156,3 +156,11 @@ def test_a_long_sequence_wastes_the_memory_that_its_fillers_would_need() -> None
     assert best == (11.0, 0)  # six fillers (9 bytes) on one rank, two beside the long one
     assert max(values(instance).values()) == pytest.approx(9.0, rel=1e-8)
     assert count_bound(instance, 11.0).value > 10.3
+
+
+def test_a_certificate_on_request_takes_on_more_lengths() -> None:
+    """Above MAX_MODES (kind, mode) pairs LB4 is LB3, unless more are allowed."""
+    instance = cases.golden_instance("Z1")
+    quick = max(bound.value for bound in quick_bounds(instance))
+    assert count_bound(instance, 5.5, max_modes=3).value == quick
+    assert count_bound(instance, 5.5, max_modes=6).value > quick
