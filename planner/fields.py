@@ -40,9 +40,13 @@ def set_field(document: Json, path: str, value: Json) -> None:
     """
     names = path.split(".")
     parent = document
-    for depth, name in enumerate(names[:-1]):
-        parent = _child(parent, name, ".".join(names[: depth + 1]))
-    last = names[-1]
+    depth = 0
+    while True:
+        width = _width(parent, names[depth:])
+        last, depth = ".".join(names[depth : depth + width]), depth + width
+        if depth == len(names):
+            break
+        parent = _child(parent, last, ".".join(names[:depth]))
     if isinstance(parent, dict):
         if isinstance(parent.get(last), list) and not isinstance(value, list | dict):
             value = [value]
@@ -51,6 +55,12 @@ def set_field(document: Json, path: str, value: Json) -> None:
         parent[_index(parent, last, path)] = value
     else:
         raise BadInputError(f'"{path}" leads through a value that has no fields', code="unknown_field", where=path)
+
+
+def _width(parent: Json, names: list[str]) -> int:
+    """How many names in front are one step: an id of a list's element may itself hold dots."""
+    ids = {str(element.get("id")) for element in parent if isinstance(element, dict)} if isinstance(parent, list) else ()
+    return next((width for width in range(len(names), 1, -1) if ".".join(names[:width]) in ids), 1)
 
 
 def _child(parent: Json, name: str, path: str) -> Json:

@@ -38,15 +38,18 @@ Identity = Annotated[str, Field(min_length=1, max_length=200), BeforeValidator(_
 
 def trusted(model: type[M], values: dict[str, object]) -> M:
     """A document from values made by ourselves, every field given, without validation: a tenth of its cost."""
+    fields = _FIELDS.get(model) or _FIELDS.setdefault(model, set(model.model_fields))
     made = model.__new__(model)
     _set(made, "__dict__", values)
-    _set(made, "__pydantic_fields_set__", set(values))
+    _set(made, "__pydantic_fields_set__", fields)
     _set(made, "__pydantic_extra__", None)
     _set(made, "__pydantic_private__", None)
     return made
 
 
 _set = object.__setattr__
+_FIELDS: dict[type[BaseModel], set[str]] = {}
+"""Frozen documents never change which fields were set, so all that are made here share one set."""
 
 
 _CODES = {

@@ -116,6 +116,12 @@ def test_a_way_that_does_not_exist_is_refused_where_it_ends(path: str, where: st
     assert says in caught.value.message
 
 
+def test_an_id_with_dots_is_one_step() -> None:
+    problem = {"groups": [{"id": "a.b", "tokens": 1}, {"id": "a", "b": {"tokens": 2}}]}
+    set_field(problem, "groups.a.b.tokens", 5)
+    assert problem == {"groups": [{"id": "a.b", "tokens": 5}, {"id": "a", "b": {"tokens": 2}}]}
+
+
 def test_nearest_is_silent_where_nothing_is_near() -> None:
     assert nearest("memroy", ["memory", "time"]) == ' (did you mean "memory"?)'
     assert nearest("zzz", ["memory", "time"]) == ""

@@ -55,7 +55,7 @@ class Anchors:
         The fastest mode and the one of least memory stay, whatever their work.
         """
         modes = self.instance.kinds[kind].modes
-        blocks = self.instance.blocks
+        families = self.instance.families
         least = min(mode.work_s for mode in modes)
         fastest = min(range(len(modes)), key=lambda i: (modes[i].time_s, i))
         smallest = min(range(len(modes)), key=lambda i: (modes[i].memory_bytes, modes[i].time_s, i))
@@ -63,14 +63,14 @@ class Anchors:
         for index, mode in enumerate(modes):
             dominated = any(
                 other.degree == mode.degree
-                and blocks[other.config] == blocks[mode.config]
+                and families[other.config] == families[mode.config]
                 and other.time_s <= mode.time_s
                 and other.memory_bytes <= mode.memory_bytes
                 and ((other.time_s, other.memory_bytes) != (mode.time_s, mode.memory_bytes) or position < index)
                 for position, other in enumerate(modes)
             )
             if not dominated and (mode.work_s <= WASTE * least or index in (fastest, smallest)):
-                level = self.ledger.level(blocks[mode.config])
+                level = self.ledger.level(self.instance.blocks[mode.config])
                 kept.append(Choice(index, mode.work_s, mode.time_s, mode.memory_bytes, level))
         return tuple(sorted(kept, key=lambda choice: choice.work_s))
 

@@ -88,16 +88,11 @@ def cheapest_modes(instance: Instance, fillers: Mapping[int, Mode]) -> dict[int,
     """Fillers that need clearly less work when split, in their cheapest mode that tiles all ranks; others whole."""
     modes = dict(fillers)
     for index, whole in fillers.items():
-        tiling = (mode for mode in instance.kinds[index].modes if _tiles(instance, mode))
+        tiling = (mode for mode in instance.kinds[index].modes if instance.tiling[mode.config])
         cheapest = min(tiling, key=lambda mode: (mode.work_s, mode.degree, mode.config), default=whole)
         if cheapest.work_s < whole.work_s * (1 - SAVING):
             modes[index] = cheapest
     return modes
-
-
-def _tiles(instance: Instance, mode: Mode) -> bool:
-    blocks = instance.blocks[mode.config]
-    return sum(map(len, blocks)) == instance.num_ranks == len({rank for block in blocks for rank in block})
 
 
 def _climb(

@@ -98,6 +98,18 @@ class Instance:
         """M_cap."""
         return self.problem.cluster.memory_cap_bytes
 
+    @cached_property
+    def families(self) -> tuple[int, ...]:
+        """For every configuration the first one with the same rank sets."""
+        first: dict[tuple[Ranks, ...], int] = {}
+        return tuple(first.setdefault(sets, config) for config, sets in enumerate(self.blocks))
+
+    @cached_property
+    def tiling(self) -> tuple[bool, ...]:
+        """For every configuration whether its rank sets use each rank exactly once."""
+        everyone = list(range(self.num_ranks))
+        return tuple(sorted(rank for ranks in sets for rank in ranks) == everyone for sets in self.blocks)
+
     @property
     def num_sequences(self) -> int:
         """Sequences of the step."""

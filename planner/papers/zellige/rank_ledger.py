@@ -101,7 +101,7 @@ class Ledger:
     def level(self, blocks: tuple[Ranks, ...]) -> Level:
         """The level of a set family, made on first use."""
         for level in self.levels:
-            if level.blocks == blocks:
+            if level.blocks is blocks or level.blocks == blocks:
                 return level
         made = Level(blocks, self.num_ranks)
         self.levels.append(made)

@@ -52,11 +52,9 @@ def build_solution(instance: Instance, placement: Placement) -> ZelligeSolution:
 
 def _hand_out_names(instance: Instance, placement: Placement) -> Iterator[tuple[Piece, Sequence[str]]]:
     given = [0] * len(instance.kinds)
-    configs = instance.problem.configs
-    order = sorted(
-        placement,
-        key=lambda p: (p.kind, -len(p.ranks), configs[instance.kinds[p.kind].modes[p.mode].config].id, p.ranks),
-    )
+    names = [config.id for config in instance.problem.configs]
+    modes = [[names[mode.config] for mode in kind.modes] for kind in instance.kinds]
+    order = sorted(placement, key=lambda p: (p.kind, -len(p.ranks), modes[p.kind][p.mode], p.ranks))
     for piece in order:
         first = given[piece.kind]
         given[piece.kind] = last = first + placement[piece]
