@@ -59,7 +59,8 @@ def set_field(document: Json, path: str, value: Json) -> None:
 
 def _width(parent: Json, names: list[str]) -> int:
     """How many names in front are one step: an id of a list's element may itself hold dots."""
-    ids = {str(element.get("id")) for element in parent if isinstance(element, dict)} if isinstance(parent, list) else ()
+    elements = parent if isinstance(parent, list) else ()
+    ids = {str(element.get("id")) for element in elements if isinstance(element, dict)}
     return next((width for width in range(len(names), 1, -1) if ".".join(names[:width]) in ids), 1)
 
 
