@@ -13,7 +13,7 @@ from planner.papers.zellige.longest_first import pure_dp
 from solvers.report import Limits
 
 EFFORT = 1.0
-"""60 units of deterministic time for the makespan, about a minute of one core."""
+"""20 units of deterministic time for the makespan, about a minute of one core."""
 
 
 def main(smoke: bool) -> None:

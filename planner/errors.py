@@ -18,11 +18,15 @@ from typing import ClassVar
 
 @dataclass(frozen=True)
 class Relaxation:
-    """The smallest change of one problem field that helps; ``proven`` says whether it is enough and least."""
+    """A change of one problem field that helps; ``proven`` says that it is enough and the least that is.
+
+    Without ``enough`` the value is only needed, and more may be.
+    """
 
     field: str
     value: float
     proven: bool
+    enough: bool = True
 
 
 class PlanError(Exception):
@@ -97,7 +101,8 @@ class InfeasibleError(PlanError):
         if self.required is not None and self.available is not None:
             lines.append(f"  required {self.required:.10g}, available {self.available:.10g}")
         if self.relaxation is not None:
-            proof = "enough, and the least that is" if self.relaxation.proven else "needed at least; not proved enough"
+            proof = "enough; not proved the least" if self.relaxation.enough else "needed at least; more may be"
+            proof = "enough, and the least that is" if self.relaxation.proven else proof
             setting = f"{self.relaxation.field}={_settable(self.relaxation.value)!r}"
             lines.append(f"  smallest relaxation: --set {setting} ({proof})")
         return lines

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from pydantic import BaseModel
@@ -13,7 +13,7 @@ from planner import __version__, papers
 from planner.certificate import Certificate, certify
 from planner.documents import canonical_bytes, parse_document
 from planner.envelope import FORMAT_VERSION, Envelope, Inputs, Solver, check_version, dump_model
-from planner.errors import BadInputError, InfeasibleError, RefutedError, Relaxation
+from planner.errors import BadInputError, InfeasibleError, RefutedError
 from planner.fields import nearest
 from planner.json_text import Json
 from planner.paper import DeriveOptions, MemoryRow, Warned
@@ -128,7 +128,7 @@ def _in_terms_of_the_file(error: InfeasibleError, relaxable: Mapping[str, tuple[
         where=name if error.where == error.relaxation.field else error.where,
         required=error.required,
         available=error.available,
-        relaxation=Relaxation(name, error.relaxation.value + larger, error.relaxation.proven),
+        relaxation=replace(error.relaxation, field=name, value=error.relaxation.value + larger),
     )
 
 

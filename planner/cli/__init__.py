@@ -94,7 +94,8 @@ def cli() -> None:
     """Turn a hardware cost table and a workload into a provably good plan.
 
     stdout is the result, stderr the talk, - is stdin or stdout.
-    Exit codes: 0 done, 2 bad input, 3 infeasible, 4 limit reached, 5 refuted, 70 internal error, 130 interrupted.
+    Exit codes: 0 done, 1 different (plan diff), 2 bad input, 3 infeasible, 4 limit reached, 5 refuted,
+    70 internal error, 130 interrupted.
     """
 
 

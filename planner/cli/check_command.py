@@ -40,7 +40,7 @@ def command(plans: tuple[str, ...], form: str) -> int:
         )
         if form == "text" and not report.violations:
             certificate = plan.certificate
-            source = "claimed by its solver, not re-proved" if report.claimed_bound else "re-proved"
+            source = "claimed: proved with more effort than a check spends" if report.claimed_bound else "re-proved"
             click.echo(
                 f"{path}: ok, {certificate.objective:.6g} {certificate.unit}, gap {percent(certificate.gap)} ({source})"
             )

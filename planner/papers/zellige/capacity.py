@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from planner import memory
@@ -65,6 +66,8 @@ def capacity_of(given: Derive, geometry: DiTGeometry, profile: Profile) -> Capac
             where="derive.memory.capacity_bytes",
             required=states + budget.reserve_bytes,
             available=float(capacity),
-            relaxation=Relaxation("derive.memory.capacity_bytes", states + budget.reserve_bytes, proven=False),
+            relaxation=Relaxation(
+                "derive.memory.capacity_bytes", math.ceil(states + budget.reserve_bytes) + 1, proven=False, enough=False
+            ),
         )
     return Capacity(float(capacity), budget.reserve_bytes, parameters, states, cap)

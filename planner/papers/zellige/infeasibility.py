@@ -12,6 +12,8 @@ from solvers.report import Limits
 
 FIELD = "cluster.memory_cap_bytes"
 
+_WHOLE_BYTES = 1e6
+"""A cap above this is said in whole bytes."""
 _ROUNDING = 1e-9
 """The check's tolerance: a cap exceeded by less holds."""
 
@@ -80,6 +82,7 @@ def _memory_error(
     from planner.papers.zellige.packing import least_memory_cap
 
     cap, proven = least_memory_cap(problem, limits or Limits())
+    cap = math.ceil(cap) if cap > _WHOLE_BYTES else cap
     return InfeasibleError(
         message,
         code=code,

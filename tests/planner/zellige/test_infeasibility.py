@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 import zellige_cases as cases
 from hypothesis import given, settings
@@ -73,10 +75,10 @@ def test_packing_needs_a_search_where_no_bound_sees_it() -> None:
 
 
 def test_a_budget_that_ends_is_a_limit_and_no_proof() -> None:
-    groups: dict[str, tuple[int, cases.Options]] = {
-        f"g{i}": (1, {"whole": (1, 1000 + 37 * i % 101)}) for i in range(40)
-    }
-    problem = cases.problem(4, 10_520, groups)
+    # A cap of a quarter of the total needs a perfect partition, which no rule of thumb finds.
+    sizes = [10**6 + (7919 * i * i) % 99991 for i in range(40)]
+    groups: dict[str, tuple[int, cases.Options]] = {f"g{i}": (1, {"whole": (1, size)}) for i, size in enumerate(sizes)}
+    problem = cases.problem(4, math.ceil(sum(sizes) / 4), groups)
     with pytest.raises(LimitError):
         prove_packing(compile_instance(problem), Limits(effort=1e-6))
 
