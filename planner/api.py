@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from os import PathLike, fspath
 from pathlib import Path
 
 from planner.difference import Difference, compare
@@ -13,15 +14,19 @@ from planner.plan import Options, Plan, Timings, load_plan, make_plan
 from planner.pose import pose
 from planner.verification import CheckReport, check_plan
 
+Location = str | PathLike[str]
+"""The path of a file; ``-`` is a standard stream."""
 
-def solve(problem: Json | str, options: Options | None = None, timings: Timings | None = None) -> Plan:
+
+def solve(problem: Json | Location, options: Options | None = None, timings: Timings | None = None) -> Plan:
     """Plan a problem: a document (dict), or the path of a JSON or YAML file, whose folder files it names are in.
 
     Raises BadInputError, InfeasibleError or LimitError (see ``planner.errors``). The plan returned has passed its
     independent check. ``timings`` receives wall-clock seconds per phase.
     """
     options = options or Options()
-    if isinstance(problem, str):
+    if isinstance(problem, str | PathLike):
+        problem = fspath(problem)
         document = read_document(problem)
         if problem != "-" and options.derive.base_folder == ".":
             options = replace(options, derive=replace(options.derive, base_folder=str(Path(problem).parent)))
@@ -30,21 +35,28 @@ def solve(problem: Json | str, options: Options | None = None, timings: Timings 
     return make_plan(pose(document, options.derive), options, timings)
 
 
-def check(plan: Plan | str) -> CheckReport:
-    """Recompute everything a plan says, without a solver."""
-    return check_plan(load(plan) if isinstance(plan, str) else plan)
+def check(plan: Plan | Location) -> CheckReport:
+    """Recompute what a plan says of its problem: feasibility, objective, metrics, memory, sources, bounds.
+
+    What the problem was derived from (profile, model, link) is not in the plan, so it is not recomputed.
+    """
+    return check_plan(_loaded(plan))
 
 
-def load(path: str) -> Plan:
+def load(path: Location) -> Plan:
     """Read a plan file (``-`` is standard input). Raises BadInputError."""
-    return load_plan(read_bytes(path), path)
+    return load_plan(read_bytes(fspath(path)), fspath(path))
 
 
-def dump(plan: Plan, path: str) -> None:
+def dump(plan: Plan, path: Location) -> None:
     """Write a plan file whole or not at all (``-`` is standard output). Raises BadInputError."""
-    write_atomically(path, plan.to_bytes())
+    write_atomically(fspath(path), plan.to_bytes())
 
 
-def diff(old: Plan | str, new: Plan | str, *, rtol: float = 1e-9) -> Difference:
+def _loaded(plan: Plan | Location) -> Plan:
+    return plan if isinstance(plan, Plan) else load(plan)
+
+
+def diff(old: Plan | Location, new: Plan | Location, *, rtol: float = 1e-9) -> Difference:
     """What changed between two plans in inputs, decisions, metrics and certificate."""
-    return compare(load(old) if isinstance(old, str) else old, load(new) if isinstance(new, str) else new, rtol=rtol)
+    return compare(_loaded(old), _loaded(new), rtol=rtol)

@@ -16,6 +16,13 @@ from planner.printable import printable
 WIDTH = 80
 
 
+class _Console(Console):
+    """A console whose reader may leave: the command line knows what to do then, rich would exit with 1."""
+
+    def on_broken_pipe(self) -> None:
+        raise BrokenPipeError
+
+
 def out() -> Console:
     """Standard output, 80 columns unless the terminal is wider; colours only on a terminal (NO_COLOR honoured)."""
     return _console(stderr=False)
@@ -23,8 +30,8 @@ def out() -> Console:
 
 def _console(*, stderr: bool) -> Console:
     stream = sys.stderr if stderr else sys.stdout
-    width = None if stream.isatty() else WIDTH
-    return Console(stderr=stderr, width=width, highlight=False, emoji=False, markup=False, soft_wrap=False)
+    width = None if stream is not None and stream.isatty() else WIDTH
+    return _Console(stderr=stderr, width=width, highlight=False, emoji=False, markup=False, soft_wrap=False)
 
 
 def unicode_ok() -> bool:
@@ -39,6 +46,9 @@ def unicode_ok() -> bool:
 @contextmanager
 def spinner(message: str) -> Iterator[None]:
     """A progress line on stderr while a block runs, on a terminal only."""
+    if sys.stderr is None or not sys.stderr.isatty():
+        yield
+        return
     console = _console(stderr=True)
     if not console.is_terminal:
         yield

@@ -37,6 +37,8 @@ def write_atomically(path: str, data: bytes) -> None:
         sys.stdout.buffer.write(data)
         sys.stdout.buffer.flush()
         return
+    if not path:
+        raise BadInputError("cannot write: the path is empty", code="out_of_range")
     target = Path(path)
     try:
         if target.is_symlink():

@@ -1,4 +1,4 @@
-"""Is a plan true? Everything it says is recomputed from its own problem and solution, without a solver."""
+"""Is a plan true? What it says of its problem is recomputed from problem and solution alone, without a solver."""
 
 from __future__ import annotations
 
@@ -39,15 +39,17 @@ def check_plan(plan: Plan) -> CheckReport:
     return CheckReport(tuple(violations), bounds, claimed)
 
 
-def require_true(plan: Plan) -> None:
-    """Raise RefutedError, with the violations, unless the plan passes its check."""
-    violations = check_plan(plan).violations
+def require_true(plan: Plan) -> CheckReport:
+    """The check's report. Raises RefutedError, with the violations, unless the plan passes."""
+    report = check_plan(plan)
+    violations = report.violations
     if violations:
         raise RefutedError(
             f"{len(violations)} violation{'s' if len(violations) > 1 else ''}",
             code=violations[0].code,
             violations=tuple(map(str, violations)),
         )
+    return report
 
 
 def _check_envelope(plan: Plan) -> list[Violation]:

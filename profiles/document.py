@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal, Self
+from typing import Annotated, Any, Literal, Self
 
 import numpy as np
 import numpy.typing as npt
-from pydantic import BaseModel, ConfigDict, Field, FiniteFloat, model_validator
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat, model_validator
 
+from profiles.errors import shown
 from profiles.families import DTYPE_BYTES, FAMILIES
+from profiles.roofline import MODELS
 from profiles.table import LARGEST_AXIS_VALUE, CostTable
 
 FORMAT_VERSION = "1.0"
 SCHEMA_ID = "urn:girih:schema:profile:1.0"
+
+
+def _whole(value: object) -> object:
+    """96e9 for 96000000000: a float without a fraction counts as an integer."""
+    return int(value) if isinstance(value, float) and value.is_integer() and abs(value) < 2**63 else value
+
 
 Name = Annotated[str, Field(min_length=1, max_length=200)]
 Positive = Annotated[FiniteFloat, Field(gt=0)]
@@ -31,7 +39,7 @@ class Device(Part):
     """What the vendor states about one device and its node. A number that nobody stated is null."""
 
     name: Name
-    memory_bytes: Annotated[int, Field(gt=0)] | None = None
+    memory_bytes: Annotated[int, Field(gt=0), BeforeValidator(_whole)] | None = None
     memory_bandwidth_bytes_per_s: Positive | None = None
     peak_flop_per_s: dict[Name, Positive] = Field(default_factory=dict, description="dense peak by dtype")
     gpus_per_node: Annotated[int, Field(ge=1)] | None = None
@@ -87,7 +95,7 @@ class Table(Part):
     kernels: list[str] = Field(default_factory=list)
     provenance: Name
     policy: list[str] = Field(default_factory=list)
-    counts: Counts
+    counts: Counts = Field(default_factory=lambda: Counts(read=0), description="default: read is the number of rows")
     repeat_spread: HeldOut | None = Field(None, description="how far repeats of one key lie from their median")
     errors: list[HeldOut] = Field(default_factory=list, description="leave-one-out over all rows read, by axis")
     roofline: Roofline | None = None
@@ -99,11 +107,29 @@ class Table(Part):
         "of the nearest kept row and count as interpolated",
     )
 
+    @model_validator(mode="before")
+    @classmethod
+    def _all_rows_were_read(cls, value: Any) -> Any:
+        if isinstance(value, dict) and "counts" not in value and isinstance(value.get("latency_s"), list):
+            return {**value, "counts": {"read": len(value["latency_s"])}}
+        return value
+
+    @model_validator(mode="after")
+    def _roofline_fits_the_family(self) -> Self:
+        names = MODELS[self.family].start
+        got = self.roofline.coefficients if self.roofline else names
+        if set(got) != set(names):
+            listed = shown(", ".join(got)) or "none"
+            raise ValueError(f"roofline.coefficients of family {self.family} are {', '.join(names)}; got {listed}")
+        return self
+
     @model_validator(mode="after")
     def _columns_fit_the_family(self) -> Self:
         axes = FAMILIES[self.family].axes
         if set(self.columns) != set(axes):
-            raise ValueError(f"columns of family {self.family} are {', '.join(axes)}; got {', '.join(self.columns)}")
+            raise ValueError(
+                f"columns of family {self.family} are {', '.join(axes)}; got {shown(', '.join(self.columns))}"
+            )
         lengths = {axis: len(column) for axis, column in self.columns.items()}
         wrong = [f"{axis} has {length}" for axis, length in lengths.items() if length != len(self.latency_s)]
         if wrong:
@@ -160,7 +186,9 @@ class ProfileDocument(Part):
         keys = set()
         for number, table in enumerate(self.tables):
             if table.provenance not in ids:
-                raise ValueError(f"tables.{number}.provenance {table.provenance!r} is not one of {', '.join(ids)}")
+                raise ValueError(
+                    f"tables.{number}.provenance {shown(table.provenance)!r} is not one of {', '.join(ids)}"
+                )
             if table.key in keys:
                 raise ValueError(f"tables.{number} repeats family, dtype, backend and workload {table.key}")
             keys.add(table.key)

@@ -37,6 +37,10 @@ class ProfileError(Exception):
         self.code = code
         self.where = where
 
+    def __str__(self) -> str:
+        """The message and the place; `message` alone is without the place."""
+        return f"{self.message} (at {self.where})" if self.where else self.message
+
 
 class UnknownNameError(ProfileError):
     """A profile or model name that is not known; `known` holds the names that are, `nearest` the closest or None."""
@@ -45,11 +49,23 @@ class UnknownNameError(ProfileError):
         self.asked = asked
         self.known = tuple(known)
         self.nearest = nearest_name(asked, self.known)
-        hint = f"; did you mean {self.nearest!r}?" if self.nearest else ""
-        super().__init__(f"unknown {what} {asked!r}{hint} Known: {', '.join(self.known) or 'none'}", code=code)
+        super().__init__(unknown_message(what, asked, self.known), code=code)
+
+
+def shown(text: str, limit: int = 80) -> str:
+    """Text from outside as a message may show it: cut to `limit` characters."""
+    return text if len(text) <= limit else text[: limit - 3] + "..."
+
+
+def unknown_message(what: str, asked: str, known: Iterable[str]) -> str:
+    """One line: the name that is not known, the nearest one that is, and all that are."""
+    names = list(known)
+    near = nearest_name(asked, names)
+    hint = f"; did you mean {near!r}? Known: " if near else "; known: "
+    return f"unknown {what} {shown(asked)!r}{hint}{', '.join(names) or 'none'}"
 
 
 def nearest_name(asked: str, known: Iterable[str]) -> str | None:
     """The known name closest to `asked` by spelling, or None if none is close."""
-    close = difflib.get_close_matches(asked.lower(), list(known), n=1, cutoff=0.5)
+    close = difflib.get_close_matches(shown(asked).lower(), list(known), n=1, cutoff=0.5)
     return close[0] if close else None

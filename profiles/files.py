@@ -11,8 +11,8 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from profiles.document import FORMAT_VERSION, ProfileDocument
-from profiles.errors import ProfileError, nearest_name
-from profiles.strict_json import MAX_BYTES, parse
+from profiles.errors import ProfileError, nearest_name, shown
+from profiles.strict_json import parse, read_limited
 
 _CODES = {"missing": "missing_field", "extra_forbidden": "unknown_field", "finite_number": "not_finite"}
 _OUT_OF_RANGE = ("greater_than", "less_than", "too_short", "too_long", "literal_error", "string_", "value_error")
@@ -21,13 +21,10 @@ _OUT_OF_RANGE = ("greater_than", "less_than", "too_short", "too_long", "literal_
 def read_bytes(path: Path) -> bytes:
     """The bytes of a profile file. Raises `ProfileError` if it cannot be read or is over 256 MiB."""
     try:
-        size = path.stat().st_size
-        if size > MAX_BYTES:
-            raise ProfileError(f"{path.name} has {size} bytes; at most {MAX_BYTES} are read", code="too_large")
-        return path.read_bytes()
+        return read_limited(path)
     except OSError as error:
         reason = error.strerror or "unreadable"
-        raise ProfileError(f"cannot read the profile {path.name}: {reason}", code="unknown_profile") from None
+        raise ProfileError(f"cannot read the profile {shown(path.name)}: {reason}", code="unknown_profile") from None
 
 
 def parse_document(data: bytes, name: str) -> ProfileDocument:
@@ -38,7 +35,8 @@ def parse_document(data: bytes, name: str) -> ProfileDocument:
     version = value.get("format_version", FORMAT_VERSION)
     if isinstance(version, str) and version.split(".")[0] != FORMAT_VERSION.split(".")[0]:
         raise ProfileError(
-            f"{name}: format_version {version!r} is not supported; this program reads {FORMAT_VERSION.split('.')[0]}.x",
+            f"{name}: format_version {shown(version)!r} is not supported; "
+            f"this program reads {FORMAT_VERSION.split('.')[0]}.x",
             code="unsupported_version",
             where="format_version",
         )
@@ -49,8 +47,9 @@ def parse_document(data: bytes, name: str) -> ProfileDocument:
 
 
 def _first_error(error: ValidationError, name: str) -> ProfileError:
-    first = error.errors(include_url=False)[0]
-    kind, where = first["type"], ".".join(str(part) for part in first["loc"])
+    # An unknown field comes first: next to a missing one it is most often that one, misspelt.
+    first = min(error.errors(include_url=False), key=lambda found: found["type"] != "extra_forbidden")
+    kind, where = first["type"], ".".join(shown(str(part)) for part in first["loc"])
     code = _CODES.get(kind) or ("out_of_range" if kind.startswith(_OUT_OF_RANGE) else "wrong_type")
     got = first.get("input")
     text = first["msg"].removeprefix("Value error, ")
@@ -58,10 +57,10 @@ def _first_error(error: ValidationError, name: str) -> ProfileError:
         text += f", got {got!r:.80}"
     if code == "unknown_field":
         near = nearest_name(str(first["loc"][-1]), _field_names())
-        text = "unknown field" + (f"; did you mean {near!r}?" if near else "")
+        text = f"unknown field {shown(str(first['loc'][-1]))!r}" + (f"; did you mean {near!r}?" if near else "")
     more = error.error_count() - 1
     rest = f" (and {more} more)" if more else ""
-    return ProfileError(f"{name}: {text} (at {where or 'the top'}){rest}", code=code, where=where or None)
+    return ProfileError(f"{name}: {text}{rest}", code=code, where=where or None)
 
 
 def _field_names() -> list[str]:

@@ -58,14 +58,19 @@ class Pricer:
             self._surfaces[dtype, head_dim] = found
         return self._surfaces[dtype, head_dim]
 
-    def modelled_attention(self, query: dict[str, Floats], dtype: str, extrapolate: Extrapolate) -> Floats:
-        """Seconds of encoder attention of one head dimension from its surface; refuse: inside the measured box."""
+    def modelled_attention(
+        self, query: dict[str, Floats], q_len: Floats, dtype: str, extrapolate: Extrapolate
+    ) -> Floats:
+        """Seconds of encoder attention of one head dimension from its surface; refuse: inside the measured box.
+
+        `q_len` is for the message only: `query` already counts shorter or longer queries as heads.
+        """
         _check(extrapolate)
         key, head_dim = ("encoder_attention", dtype, "", ""), int(query["head_dim"][0])
         if extrapolate == "refuse":
             box = measured_box(self.table(key), head_dim)
             if box.look_up(query).outside.any():
-                raise ProfileError(outside_message(self.name, key, box, query), code="outside_measured_range")
+                raise ProfileError(outside_message(self.name, key, box, query, q_len), code="outside_measured_range")
         return surface_seconds(query, {head_dim: self.attention_model(head_dim, dtype)}, float(DTYPE_BYTES[dtype]))
 
     def price(

@@ -71,7 +71,7 @@ class Profile:
             some = pricer.price(key, pricer.table(key), pick(axes, square), (-1,), extrapolate)
             seconds[square], source[square] = some.seconds, some.source
         if not square.all():
-            seconds[~square] = pricer.modelled_attention(pick(axes, ~square), dtype, extrapolate)
+            seconds[~square] = pricer.modelled_attention(pick(axes, ~square), q[~square], dtype, extrapolate)
         return Priced(seconds.reshape(shape), source.reshape(shape))
 
     def prefill_attention(

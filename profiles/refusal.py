@@ -13,14 +13,20 @@ Floats = npt.NDArray[np.float64]
 Key = tuple[str, str, str, str]
 
 
-def outside_message(profile: str, key: Key, table: CostTable, query: Mapping[str, Floats]) -> str:
-    """One line about the first query that lies outside `table`."""
+def outside_message(
+    profile: str, key: Key, table: CostTable, query: Mapping[str, Floats], q_len: Floats | None = None
+) -> str:
+    """One line about the first query that lies outside `table`; `q_len` where it is not the length of the keys."""
     outside = table.look_up(query).outside
     first = int(np.flatnonzero(outside)[0])
     point = {axis: float(query[axis][first]) for axis in table.family.axes}
     more = int(outside.sum()) - 1
     tail = f"; {more} more lookups like it" if more else ""
-    return f"{_spell(key)} of profile {profile}: {_reason(table, point)}{tail}. {_advice(table)}"
+    reason = _reason(table, point)
+    if q_len is not None:
+        asked = f"q_len {q_len[first]:g} with kv_len {point['length']:g}"
+        reason = f"{asked} counts as heads x q_len / kv_len heads of length kv_len, and {reason}"
+    return f"{_spell(key)} of profile {profile}: {reason}{tail}. {_advice(table)}"
 
 
 def _reason(table: CostTable, point: Mapping[str, float]) -> str:

@@ -1,15 +1,27 @@
-"""JSON read strictly: no duplicate keys, no NaN, no placeholder files."""
+"""JSON read strictly: no duplicate keys, no NaN, no endless numbers or files, no placeholder files."""
 
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import NoReturn
 
-from profiles.errors import ProfileError
+from profiles.errors import ProfileError, shown
 
 MAX_BYTES = 256 * 1024 * 1024
+MAX_DIGITS = 20
+"""Of an integer: 2^64 has 20."""
 _LFS = b"version https://git-lfs"
 _ANNEX = (b"/annex/objects/", b".git/annex/objects/")
+
+
+def read_limited(path: Path) -> bytes:
+    """The bytes of a file, also of one that states no size. Raises `OSError`, or `ProfileError` over 256 MiB."""
+    with path.open("rb") as stream:
+        data = stream.read(MAX_BYTES + 1)
+    if len(data) > MAX_BYTES:
+        raise ProfileError(f"{shown(path.name)} is too large; at most {MAX_BYTES} bytes are read", code="too_large")
+    return data
 
 
 def refuse_placeholder(data: bytes, name: str) -> None:
@@ -26,7 +38,10 @@ def refuse_placeholder(data: bytes, name: str) -> None:
 
 
 def parse(data: bytes, name: str) -> object:
-    """The value in `data`. Raises `ProfileError` (not_json, not_finite, too_large); `name` is for messages."""
+    """The value in `data`; `name` is for messages.
+
+    Raises `ProfileError` (not_json, not_finite, out_of_range, too_large).
+    """
     if len(data) > MAX_BYTES:
         raise ProfileError(f"{name} has {len(data)} bytes; at most {MAX_BYTES} are read", code="too_large")
     refuse_placeholder(data, name)
@@ -36,14 +51,25 @@ def parse(data: bytes, name: str) -> object:
         if len(found) != len(items):
             keys = [key for key, _ in items]
             twice = next(key for key in keys if keys.count(key) > 1)
+            twice = shown(twice)
             raise ProfileError(f"{name}: the key {twice!r} occurs twice in one object", code="not_json", where=twice)
         return found
 
     def constant(text: str) -> NoReturn:
         raise ProfileError(f"{name}: {text} is not a number that can be used", code="not_finite")
 
+    def integer(text: str) -> int:
+        digits = len(text.removeprefix("-"))
+        if digits > MAX_DIGITS:
+            raise ProfileError(
+                f"{name}: expected integers of at most {MAX_DIGITS} digits, got one of {digits}", code="out_of_range"
+            )
+        return int(text)
+
     try:
-        value: object = json.loads(data.decode("utf-8"), object_pairs_hook=pairs, parse_constant=constant)
+        value: object = json.loads(
+            data.decode("utf-8"), object_pairs_hook=pairs, parse_constant=constant, parse_int=integer
+        )
     except UnicodeDecodeError as error:
         raise ProfileError(f"{name} is not UTF-8 text (byte {error.start})", code="not_json") from None
     except json.JSONDecodeError as error:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from importlib.metadata import version
 from typing import TYPE_CHECKING
@@ -44,7 +45,7 @@ def run(model: cp_model.CpModel, wanted: list[cp_model.IntVar], limits: Limits, 
     solver.parameters.relative_gap_limit = limits.gap
     if limits.time_limit_s is not None:
         solver.parameters.max_time_in_seconds = limits.time_limit_s
-    code = solver.solve(model)
+    code = _interruptible(solver, model)
     if code == cp_model.MODEL_INVALID:
         raise ValueError(model.validate())
     if code == cp_model.INFEASIBLE:
@@ -57,6 +58,29 @@ def run(model: cp_model.CpModel, wanted: list[cp_model.IntVar], limits: Limits, 
     status = Status.OPTIMAL if proved else Status.FEASIBLE
     values = tuple(solver.value(variable) for variable in wanted)
     return Answer(status, values, solver.objective_value, solver.best_objective_bound)
+
+
+def _interruptible(solver: cp_model.CpSolver, model: cp_model.CpModel) -> int:
+    """Solve so that Ctrl-C and the alarm of a time limit reach the main thread at once and end the search.
+
+    OR-Tools would take the signal for itself and pass a cut-short answer off as a finished one.
+    """
+    solver.parameters.catch_sigint_signal = False
+    if threading.current_thread() is not threading.main_thread():
+        return int(solver.solve(model))
+    codes: list[int] = []
+    worker = threading.Thread(target=lambda: codes.append(int(solver.solve(model))), daemon=True)
+    worker.start()
+    try:
+        while worker.is_alive():
+            worker.join(0.1)
+    except BaseException:
+        solver.stop_search()
+        worker.join()
+        raise
+    if not codes:
+        raise RuntimeError("the solver thread ended without an answer")
+    return codes[0]
 
 
 def engine_version() -> str:

@@ -34,8 +34,8 @@ def command(
     timings: dict[str, float] = {}
     with time_limit(budget["time_limit"], budget["keep_best"]), progress("solving"):
         plan = solve(document, options, timings)
-    dump(plan, output or "-")
-    if output and output != "-":
+    dump(plan, "-" if output is None else output)
+    if output not in (None, "-"):
         if form == "json":
             from planner.documents import canonical_bytes
 

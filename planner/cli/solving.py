@@ -68,9 +68,12 @@ def solve_options(command: F) -> F:
 def read_problem(path: str, settings: tuple[str, ...]) -> Json:
     """A problem document with its --set changes applied."""
     from planner.documents import read_document
+    from planner.errors import BadInputError
     from planner.fields import parse_setting, set_field
 
     document = read_document(path)
+    if not isinstance(document, dict):
+        raise BadInputError("expected a problem object", code="wrong_type")
     for setting in settings:
         set_field(document, *parse_setting(setting))
     return document

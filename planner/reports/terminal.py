@@ -69,24 +69,26 @@ def print_summary(plan: Plan, path: str) -> None:
         console.say(line)
 
 
-def print_plan(plan: Plan) -> None:
-    """The terminal view of ``plan show``."""
+def print_plan(plan: Plan, *, claimed: bool = False, everything: bool = False) -> None:
+    """The terminal view of ``plan show``; ``claimed`` says that the check could not prove the bound again."""
     for line in summary_lines(plan):
         console.say(line)
-    print_view(plan.paper.view(plan.problem, plan.solution))
+    if claimed:
+        console.say("the bound is claimed: the check, which spends less, could not prove it again")
+    print_view(plan.paper.view(plan.problem, plan.solution), everything=everything)
 
 
-def print_view(view: View) -> None:
-    """Sections from top to bottom."""
+def print_view(view: View, *, everything: bool = False) -> None:
+    """Sections from top to bottom; of many bars the first ones, unless ``everything`` is wanted."""
     for section in view.sections:
         console.say()
         if isinstance(section, Bars):
-            _print_bars(section)
+            _print_bars(section, len(section.bars) if everything else _BARS_SHOWN)
         else:
             console.print_table(section.columns, section.rows, section.title)
 
 
-def _print_bars(bars: Bars) -> None:
+def _print_bars(bars: Bars, shown: int) -> None:
     kinds = list(bars.kinds)
     glyphs = _UNICODE if console.unicode_ok() else _ASCII
     title = Text(printable(bars.title), style="bold")
@@ -98,11 +100,11 @@ def _print_bars(bars: Bars) -> None:
     screen.print(title)
     longest = max([sum(s.amount for s in bar.segments) for bar in bars.bars] + [bars.limit or 0.0]) or 1.0
     label_width = max(len(bar.label) for bar in bars.bars)
-    for bar in bars.bars[:_BARS_SHOWN]:
+    for bar in bars.bars[:shown]:
         screen.print(_bar_text(bar, kinds, glyphs, longest, label_width, bars.limit), no_wrap=True, overflow="crop")
-    hidden = len(bars.bars) - _BARS_SHOWN
+    hidden = len(bars.bars) - shown
     if hidden > 0:
-        screen.print(f"{'':>{label_width}} and {hidden} more")
+        screen.print(f"{'':>{label_width}} and {hidden} more (--all)")
 
 
 def _bar_text(

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from profiles.errors import ProfileError, nearest_name
+from profiles.errors import ProfileError, unknown_message
 
 if TYPE_CHECKING:
     from profiles.document import ProfileDocument
@@ -50,9 +50,5 @@ def run(format_name: str, files: Sequence[str], system: str | None = None, name:
     `system` picks one device of a database; `name` names the profile. Raises `ProfileError`.
     """
     if format_name not in _FORMATS:
-        near = nearest_name(format_name, _FORMATS)
-        hint = f"; did you mean {near!r}?" if near else ""
-        raise ProfileError(
-            f"unknown format {format_name!r}{hint} Known: {', '.join(formats())}", code="out_of_range", where="format"
-        )
+        raise ProfileError(unknown_message("format", format_name, formats()), code="out_of_range", where="format")
     return _FORMATS[format_name](files, system, name)

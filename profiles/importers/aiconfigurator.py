@@ -21,6 +21,7 @@ from profiles.errors import ProfileError, UnknownNameError
 from profiles.families import FAMILIES
 from profiles.importers.aiconfigurator_rows import READERS, Reader
 from profiles.importers.parquet import Frame, read_parquet
+from profiles.strict_json import read_limited
 
 # The kernels of vLLM are the ones that training code calls too: torch linear and FlashAttention.
 FRAMEWORKS = ("vllm", "sglang", "trtllm", "nccl")
@@ -127,7 +128,7 @@ def import_system(
 
 def read_device(path: Path, name: str | None = None) -> Device:
     """The vendor's facts in a system YAML; `*_empirical_*` factors and everything under `misc` are never read."""
-    data = yaml.safe_load(path.read_text(encoding="utf-8"))
+    data = yaml.safe_load(read_limited(path).decode("utf-8"))
     gpu, node = data["gpu"], data["node"]
     peaks = {"bf16": "bfloat16_tc_flops", "fp16": "bfloat16_tc_flops", "fp8": "fp8_tc_flops", "int8": "int8_tc_flops"}
     return Device(

@@ -33,10 +33,12 @@ DTYPES = {
     "f8e4m3": ("fp8", 1),
     "f8e5m2": ("fp8", 1),
 }
+SIZE_0 = "size 0 moves nothing"
+NAMELESS = "the log does not say which collective it measured: name it in front, as in all_gather=FILE"
 _PREFIX = re.compile(r"^\s*(?:\[\d+,\d+\]<std(?:out|err)>:|\d+: ?)\s*(?=[#\d]|$)")
 _TEST = re.compile(r"\b(all_reduce|all_gather|reduce_scatter|alltoall|sendrecv|broadcast|reduce|gather|scatter)_perf\b")
 _RANK = re.compile(r"#\s*Rank\s+(\d+).*?\bon\s+(\S+)\s+device\s+\d+\s+\[[^\]]*\]\s+(.+?)\s*$")
-_NODES = re.compile(r"\bsrun\b.*?\s-N\s*(\d+)\b|--nodes[= ](\d+)\b")
+_NODES = re.compile(r"\bsrun\b.*?\s-N\s*(\d{1,6})\b|--nodes[= ](\d{1,6})\b")
 _HINTS = (
     ("all_reduce", re.compile(r"all_?reduce", re.I)),
     ("all_gather", re.compile(r"all_?gather", re.I)),
@@ -136,7 +138,7 @@ def _section_rows(section: _Section, name: str, refused: list[str], remarks: lis
     operation = section.operation or _only_all_reduce(section, parsed)
     ranks = len(section.hosts) or _ranks_from_bandwidth(operation, parsed)
     if operation is None:
-        problem = "the log does not say which collective it measured: name it in front, as in all_gather=FILE"
+        problem = NAMELESS
     elif operation not in OPERATIONS.values():
         problem = f"{operation} is not read"
     elif ranks is None or ranks < 2:
@@ -160,11 +162,13 @@ def _row(words: list[str]) -> tuple[int, int, str, list[float | None]]:
         raise ValueError("a placeholder (XXX) stands where a number should be")
     if len(words) < 11:
         raise ValueError(f"expected at least 11 columns, got {len(words)}")
+    if max(len(word) for word in words[:2]) > 13:
+        raise ValueError("a size of more than 13 digits is no size of a message")
     size, count, kind = int(words[0]), int(words[1]), words[2]
     if kind not in DTYPES:
         raise ValueError(f"unknown type {kind!r}")
     if size == 0:
-        raise ValueError("size 0 moves nothing")
+        raise ValueError(SIZE_0)
     out, inside = words[-8:-4], words[-4:]
     for wrong in (out[3], inside[3]):
         if wrong != "N/A" and float(wrong) != 0:
@@ -173,8 +177,8 @@ def _row(words: list[str]) -> tuple[int, int, str, list[float | None]]:
     if times[0] is None:
         raise ValueError("the out-of-place time is N/A")
     for time, bandwidth in ((times[0], times[1]), (times[3], times[4])):
-        if time is not None and time <= 0:
-            raise ValueError(f"expected a time > 0, got {time}")
+        if time is not None and not 0 < time < 1e12:
+            raise ValueError(f"expected a time > 0 and < 1e12 us, got {time}")
         if time is not None and bandwidth is not None and abs(size / time / 1e3 - bandwidth) > 0.006 + 0.02 * bandwidth:
             raise ValueError(f"{size} bytes in {time} us are not the {bandwidth} GB/s stated: shifted or other columns")
     return size, count, kind, times

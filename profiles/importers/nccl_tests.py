@@ -7,18 +7,20 @@ program meets depends on its buffers. The printed average bandwidth mixes all si
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 import numpy as np
 
 from profiles.building import RawRows, build_table
 from profiles.document import Device, ProfileDocument, Provenance
-from profiles.errors import ProfileError
-from profiles.importers.nccl_log import OPERATIONS, Log, LogRow, read_log
-from profiles.strict_json import MAX_BYTES, refuse_placeholder
+from profiles.errors import ProfileError, shown
+from profiles.importers.nccl_log import NAMELESS, OPERATIONS, SIZE_0, Log, LogRow, read_log
+from profiles.strict_json import read_limited, refuse_placeholder
 
 _PATH = re.compile(r"^([a-z_]+)=(.+)$")
+_PLACE = re.compile(r"^.*?:\d+: ")
 
 
 def import_logs(files: Sequence[str], *, name: str | None = None) -> tuple[ProfileDocument, list[str]]:
@@ -32,7 +34,10 @@ def import_logs(files: Sequence[str], *, name: str | None = None) -> tuple[Profi
     messages = [line for _, log in logs for line in (*log.remarks, *log.refused)]
     rows = [row for _, log in logs for row in log.rows]
     if not rows:
-        reasons = "; ".join(messages[:3]) or "no line looks like a row of nccl-tests"
+        reasons = (
+            "; ".join(_reasons(line for _, log in logs for line in log.refused))
+            or "no line looks like a row of nccl-tests"
+        )
         raise ProfileError(f"no row could be read: {reasons}", code="missing_field")
     refused = sum(len(log.refused) for _, log in logs)
     tables = [build_table(raw) for raw in _raw_rows(rows)]
@@ -55,6 +60,19 @@ def import_logs(files: Sequence[str], *, name: str | None = None) -> tuple[Profi
     return document, messages
 
 
+def _reasons(refused: Iterable[str]) -> list[str]:
+    """Up to three different reasons, each where it first occurs: what the user can mend, then what occurs most often;
+    rows of size 0 are in most logs and come last."""
+    count: Counter[str] = Counter()
+    place: dict[str, str] = {}
+    for line in refused:
+        reason = _PLACE.sub("", line)
+        count[reason] += 1
+        place.setdefault(reason, line)
+    order = sorted(count, key=lambda reason: (reason == SIZE_0, NAMELESS not in reason, -count[reason]))
+    return [place[reason] + (f" ({count[reason]} lines)" if count[reason] > 1 else "") for reason in order[:3]]
+
+
 def _split(text: str) -> tuple[str | None, str]:
     named = _PATH.match(text)
     if named and named.group(1) in OPERATIONS.values() and not Path(text).exists():
@@ -65,11 +83,11 @@ def _split(text: str) -> tuple[str | None, str]:
 def _read(path: str, operation: str | None) -> Log:
     place = Path(path)
     try:
-        if place.stat().st_size > MAX_BYTES:
-            raise ProfileError(f"{place.name} is over {MAX_BYTES} bytes", code="too_large")
-        data = place.read_bytes()
+        data = read_limited(place)
     except OSError as error:
-        raise ProfileError(f"cannot read {place.name}: {error.strerror}", code="missing_field", where=path) from None
+        raise ProfileError(
+            f"cannot read {shown(place.name)}: {error.strerror}", code="missing_field", where=path
+        ) from None
     refuse_placeholder(data, place.name)
     return read_log(data.decode("utf-8", errors="replace"), place.name, operation)
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from profiles.document import Table
-from profiles.files import parse_document
+from profiles.geometry import find_geometry
 from profiles.importers import formats
 from profiles.library import load, names
 
@@ -28,11 +28,24 @@ def test_the_page_lists_every_built_in_table_with_its_errors() -> None:
     assert sum(line.startswith(tuple(f"| {name} |" for name in names())) for line in text.splitlines()) == len(lines)
 
 
-def test_the_profile_on_the_page_is_a_profile() -> None:
-    text = DOC.read_text(encoding="utf-8")
-    block = text.split("```json\n")[1].split("```")[0]
-    json.loads(block)
-    assert parse_document(block.encode(), "page").tables[0].family == "gemm"
+def test_the_profile_on_the_page_prices_all_that_its_problem_asks(tmp_path: Path) -> None:
+    blocks = [block.split("```")[0] for block in DOC.read_text(encoding="utf-8").split("```json\n")[1:]]
+    path = tmp_path / "my-card.json"
+    path.write_text(blocks[0], encoding="utf-8")
+    profile, given = load(path), json.loads(blocks[1])["derive"]
+    geometry, ranks = find_geometry(given["model"]), given["cluster"]["num_ranks"]
+    assert profile.device.memory_bytes == 96_000_000_000
+    assert ranks == profile.device.gpus_per_node
+    for tokens in (record["tokens"] for record in given["batch"]["records"]):
+        for product in geometry.projections():
+            assert profile.gemm(tokens, product.out_features, product.in_features, extrapolate="roofline").seconds > 0
+        for keys in (tokens, geometry.text_tokens):
+            price = profile.attention(tokens, keys, geometry.heads, geometry.head_dim, extrapolate="roofline")
+            assert price.seconds > 0
+        for operation in ("all_gather", "reduce_scatter", "all_to_all"):
+            for width in (2, ranks):
+                size = 2 * tokens * geometry.hidden
+                assert profile.collective(operation, size, width, extrapolate="roofline").seconds > 0
 
 
 def test_the_page_names_every_format() -> None:

@@ -89,6 +89,8 @@ def test_a_git_lfs_pointer_is_recognised() -> None:
         (b'{"name": NaN}', "not_finite", "NaN"),
         (b'{"name": -Infinity}', "not_finite", "Infinity"),
         (b"[" * 100_000, "not_json", "."),
+        (b'{"a": -' + b"9" * 5000 + b"}", "out_of_range", "at most 20 digits, got one of 5000"),
+        (b'{"a": ' + b"9" * 21 + b"}", "out_of_range", "got one of 21"),
     ],
 )
 def test_text_that_is_no_strict_json_is_refused(data: bytes, code: str, words: str) -> None:
@@ -137,12 +139,68 @@ def test_two_tables_of_one_kind_are_refused() -> None:
 
 
 def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("profiles.files.MAX_BYTES", 10)
+    monkeypatch.setattr("profiles.strict_json.MAX_BYTES", 10)
     path = tmp_path / "mine.json"
     path.write_text(json.dumps(small()), encoding="utf-8")
     with pytest.raises(ProfileError, match="at most 10") as caught:
         load(path)
     assert caught.value.code == "too_large"
+
+
+def test_a_file_that_states_no_size_is_read_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("profiles.strict_json.MAX_BYTES", 10)
+    with pytest.raises(ProfileError, match="zero is too large; at most 10 bytes") as caught:
+        load(Path("/dev/zero"))
+    assert caught.value.code == "too_large"
+
+
+def test_a_roofline_has_the_coefficients_of_its_family() -> None:
+    fit = {"held_out": "m", "rows": 1, "median": 0.1, "p90": 0.1}
+    names = ("overhead_s", "flop_per_s", "bytes_per_s", "m_0", "n_0", "k_0")
+    whole = small(roofline={"coefficients": dict.fromkeys(names, 1.0), "fit": fit})
+    assert parse_document(json.dumps(whole).encode(), "x").tables[0].roofline is not None
+    for wrong in (names[:1], (*names, "rows_0"), ()):
+        value = small(roofline={"coefficients": dict.fromkeys(wrong, 1.0), "fit": fit})
+        error = refused(value, "out_of_range", "roofline.coefficients of family gemm are overhead_s, flop_per_s")
+        assert error.where == "tables.0"
+
+
+def test_a_message_leaves_its_place_to_whoever_prints_it() -> None:
+    error = refused(small(counts={"read": -1}), "out_of_range", "greater than or equal to 0")
+    assert error.where == "tables.0.counts.read"
+    assert "(at " not in error.message
+    assert str(error).endswith(" (at tables.0.counts.read)")
+
+
+def test_an_unknown_field_is_named_before_the_missing_one_it_stands_for() -> None:
+    value = small()
+    table = value["tables"][0]  # type: ignore[index]
+    table["latency_ms"] = table.pop("latency_s")
+    error = refused(value, "unknown_field", "unknown field 'latency_ms'; did you mean 'latency_s'")
+    assert error.where == "tables.0.latency_ms"
+
+
+def test_names_from_outside_are_cut() -> None:
+    error = refused(small(**{"x" * 5000: 1}), "unknown_field", "unknown field")
+    assert len(error.message) < 200
+    assert len(error.where or "") < 100
+    assert len(str(refused(b'{"%s": 1, "%s": 2}' % ((b"y" * 5000,) * 2), "not_json", "twice"))) < 300
+
+
+def test_columns_and_seconds_suffice() -> None:
+    value = small()
+    del value["tables"][0]["counts"]  # type: ignore[index]
+    document = parse_document(json.dumps(value).encode(), "x")
+    assert document.tables[0].counts.read == 3
+    assert document == parse_document(json.dumps(small()).encode(), "x")
+
+
+def test_whole_bytes_may_be_written_as_a_float() -> None:
+    value = {**small(), "device": {"name": "my card", "memory_bytes": 96e9}}
+    found = parse_document(json.dumps(value).encode(), "x").device.memory_bytes
+    assert (found, type(found)) == (96_000_000_000, int)
+    for wrong, code in ((96.5, "wrong_type"), (1e300, "wrong_type"), (-1.0, "out_of_range"), (True, "wrong_type")):
+        refused({**small(), "device": {"name": "my card", "memory_bytes": wrong}}, code, "memory_bytes|Input should be")
 
 
 def test_a_missing_file_is_one_line() -> None:

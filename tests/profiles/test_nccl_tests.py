@@ -116,6 +116,30 @@ def test_a_log_that_names_no_test_is_refused_until_the_user_names_it(tmp_path: P
     assert {table.family for table in document.tables} == {"all_gather"}
 
 
+def test_a_log_without_rows_says_first_what_can_be_done(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    zero = " 0 0 float none -1 0.26 0.00 0.00 0 0.25 0.00 0.00 0\n"
+    row = " 1048576 16384 float none -1 996.7 1.05 0.99 N/A 1007.1 1.04 0.98 N/A\n"
+    path.write_text(zero * 4 + row, encoding="utf-8")
+    with pytest.raises(ProfileError) as caught:
+        run("nccl-tests", [str(path)])
+    first, second = caught.value.message.removeprefix("no row could be read: ").split("; ")
+    assert first.startswith("run.log:5: the log does not say which collective it measured")
+    assert second == "run.log:1: size 0 moves nothing (4 lines)"
+
+
+def test_a_log_without_end_is_read_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("profiles.strict_json.MAX_BYTES", 1000)
+    with pytest.raises(ProfileError, match="zero is too large; at most 1000 bytes"):
+        run("nccl-tests", ["/dev/zero"])
+
+
+@pytest.mark.parametrize(("size", "time"), [("9" * 4000, "1.0"), ("1000000", "nan"), ("1000000", "inf")])
+def test_numbers_beyond_reason_are_refused(size: str, time: str) -> None:
+    found = read_log(log(f" {size} 1 float sum -1 {time} 10.00 15.00 0 {time} 10.00 15.00 0\n"), "x.log")
+    assert (len(found.rows), len(found.refused)) == (0, 1)
+
+
 def test_a_test_that_is_no_collective_of_ours_is_refused_by_name() -> None:
     found = read_log(log(row(1_000_000, 100.0)).replace("all_reduce_perf", "reduce_perf"), "x.log")
     assert found.rows == ()

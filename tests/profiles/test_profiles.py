@@ -108,6 +108,13 @@ def test_outside_is_refused_with_family_axis_value_range_and_advice(ask: object,
     assert "\n" not in caught.value.message
 
 
+def test_a_refusal_of_unequal_lengths_speaks_of_them_and_not_of_heads_alone() -> None:
+    with pytest.raises(
+        ProfileError, match=r"q_len 5e\+06 with kv_len 512 counts as heads x q_len .* heads 117188 is outside"
+    ):
+        load("h200-sxm").attention([512, 5_000_000], 512, 12, 64)
+
+
 def test_a_device_without_encoder_rows_says_so() -> None:
     with pytest.raises(ProfileError, match=r"a100-sxm has no encoder_attention/bf16 rows .*roofline"):
         load("a100-sxm").attention(1024, 1024, 12, 128)
@@ -141,8 +148,10 @@ def test_an_unknown_profile_is_never_substituted() -> None:
     with pytest.raises(UnknownNameError, match=r"did you mean 'h200-sxm'\? Known: a100-sxm, .*l40s") as caught:
         load("H200")
     assert caught.value.code == "unknown_profile"
-    with pytest.raises(UnknownNameError, match="Known: "):
-        load("tpu-v5p")
+    with pytest.raises(UnknownNameError, match=r"^unknown profile 'mi300x'; known: a100-sxm, "):
+        load("mi300x")
+    with pytest.raises(UnknownNameError, match=r"^unknown profile 'z{77}\.\.\.'; known: "):
+        load("z" * 100_000)
 
 
 def test_an_unknown_collective_lists_the_known() -> None:

@@ -34,9 +34,18 @@ class Seat(NamedTuple):
 
 
 class Anchors:
-    """A partial placement: the seats of the anchors and the ledger they make; ``fillers`` are the others, by kind."""
+    """A partial placement: the seats of the anchors and the ledger they make.
 
-    def __init__(self, instance: Instance, kinds: Sequence[int], fillers: Mapping[int, Mode]) -> None:
+    ``fillers`` are the others by kind; kinds in ``whole`` are seated in that mode alone.
+    """
+
+    def __init__(
+        self,
+        instance: Instance,
+        kinds: Sequence[int],
+        fillers: Mapping[int, Mode],
+        whole: Mapping[int, Mode],
+    ) -> None:
         filler_s = sum(instance.kinds[kind].count * mode.work_s for kind, mode in fillers.items())
         filler_bytes = sum(
             instance.kinds[kind].count * mode.degree * mode.memory_bytes for kind, mode in fillers.items()
@@ -46,10 +55,10 @@ class Anchors:
         self.ledger = Ledger(
             instance.num_ranks, instance.memory_cap_bytes, filler_s, filler_bytes / filler_s if filler_s else 0.0
         )
-        self.choices = {kind: self._choices(kind) for kind in kinds}
+        self.choices = {kind: self._choices(kind, whole.get(kind)) for kind in kinds}
         self.seats: list[Seat | None] = [None] * len(self.items)
 
-    def _choices(self, kind: int) -> tuple[Choice, ...]:
+    def _choices(self, kind: int, only: Mode | None) -> tuple[Choice, ...]:
         """Modes by work. Left out: modes dominated at equal degree (page 4.2), and wasteful ones.
 
         The fastest mode and the one of least memory stay, whatever their work.
@@ -69,6 +78,8 @@ class Anchors:
                 and ((other.time_s, other.memory_bytes) != (mode.time_s, mode.memory_bytes) or position < index)
                 for position, other in enumerate(modes)
             )
+            if only is not None and mode != only:
+                continue
             if not dominated and (mode.work_s <= WASTE * least or index in (fastest, smallest)):
                 level = self.ledger.level(self.instance.blocks[mode.config])
                 kept.append(Choice(index, mode.work_s, mode.time_s, mode.memory_bytes, level))

@@ -35,8 +35,16 @@ def configs_of(document: ZelligeDerivedProblem, geometry: DiTGeometry) -> tuple[
             if geometry.heads % degree == 0:
                 configs.append(Config(id=f"h{degree}", q=1, h=degree, k=1))
             configs.append(Config(id=f"k{degree}", q=1, h=1, k=degree))
+            heads = _widest_heads(geometry.heads, min(degree, node))
+            if 1 < heads < degree:
+                configs.append(Config(id=f"h{heads}k{degree // heads}", q=1, h=heads, k=degree // heads))
         degree *= 2
     return tuple(configs)
+
+
+def _widest_heads(heads: int, limit: int) -> int:
+    """The largest power of two up to a limit that divides the heads."""
+    return min(heads & -heads, 1 << (limit.bit_length() - 1))
 
 
 def splits_of(configs: tuple[Config, ...], gpus_per_node: int) -> Splits:

@@ -20,8 +20,10 @@ from profiles.geometry import GeometrySpec
 class InterNode(Document):
     """What crossing nodes costs: a bandwidth (a GPU and direction) and a latency (a step), or a log to fit them to."""
 
-    bandwidth_bytes_per_s: float | None = Field(default=None, gt=0, le=1e15)
-    latency_s: float | None = Field(default=None, ge=0, le=10)
+    bandwidth_bytes_per_s: float | None = Field(
+        default=None, ge=1e7, le=1e13, description="of one GPU, one direction: 400 Gb/s are 50e9"
+    )
+    latency_s: float | None = Field(default=None, ge=0, le=0.1)
     log: str | None = Field(
         default=None,
         min_length=1,

@@ -24,7 +24,9 @@ ITERATIONS = 300
 GRAIN = 0.04
 """Share of the lower bound above which a sequence is too coarse to be a filler, whatever the cut says."""
 CLOSE = 2e-3
-"""Distance from the bound above which splitting fillers and keeping them whole are both tried."""
+"""Distance from the bound above which splitting short sequences is tried beside keeping them whole."""
+SPLIT_GAIN = 1e-3
+"""How much shorter, relative, the step must get for short sequences to be split: the paper's own slack (page 4.2)."""
 SAVING = 1e-3
 """Relative work that splitting a filler must save to be worth its collectives."""
 FILLING = 1e-3
@@ -43,16 +45,20 @@ def solve_fast(
 ) -> Found | None:
     """The best placement found, None when every rung of the ladder ran out of memory (page 4.7).
 
-    ``bound_s`` is any valid lower bound; the closer, the sooner the search may stop.
+    ``bound_s`` is any valid lower bound; the closer, the sooner the search may stop. Short sequences are kept whole
+    unless splitting some of them, which costs collectives, makes the step clearly shorter.
     """
     tolerance = max(TOLERANCE, gap)
     iterations = max(1, round(ITERATIONS * effort))
-    whole = _fillers(instance, bound_s)
-    cheapest = cheapest_modes(instance, whole)
-    found = _climb(instance, cheapest, bound_s, iterations, tolerance, seed)
-    if cheapest != whole and (found is None or found.makespan_s > bound_s * (1 + CLOSE)):
-        found = better(instance, found, _climb(instance, whole, bound_s, iterations, tolerance, seed))
-    return found
+    small = _small(instance, bound_s)
+    fillers = {index: mode for index, mode in small.items() if index < log_price_cut(instance)}
+    found = _climb(instance, fillers, small, bound_s, iterations, tolerance, seed)
+    if not _has_cheaper_split(instance, small) or (found and found.makespan_s <= bound_s * (1 + CLOSE)):
+        return found
+    split = _climb(instance, cheapest_modes(instance, fillers), {}, bound_s, iterations, tolerance, seed)
+    if found is None or split is None:
+        return found or split
+    return split if split.makespan_s < found.makespan_s * (1 - SPLIT_GAIN) else found
 
 
 def log_price_cut(instance: Instance) -> int:
@@ -67,10 +73,18 @@ def log_price_cut(instance: Instance) -> int:
     return int(np.argmin(_split_errors(logs))) + 1
 
 
-def _fillers(instance: Instance, bound_s: float) -> dict[int, Mode]:
-    """Kinds below the cut with a whole mode that is fine-grained beside the makespan; all the others are anchors."""
-    whole = {i: mode for i in range(log_price_cut(instance)) if (mode := instance.kinds[i].whole) is not None}
-    return {index: mode for index, mode in whole.items() if mode.time_s <= GRAIN * bound_s}
+def _small(instance: Instance, bound_s: float) -> dict[int, Mode]:
+    """The whole mode of every kind that is fine-grained beside the makespan."""
+    whole = {index: kind.whole for index, kind in enumerate(instance.kinds)}
+    return {index: mode for index, mode in whole.items() if mode is not None and mode.time_s <= GRAIN * bound_s}
+
+
+def _has_cheaper_split(instance: Instance, small: Mapping[int, Mode]) -> bool:
+    return any(
+        mode.work_s < whole.work_s * (1 - SAVING)
+        for index, whole in small.items()
+        for mode in instance.kinds[index].modes
+    )
 
 
 def _split_errors(logs: Floats) -> Floats:
@@ -96,24 +110,40 @@ def cheapest_modes(instance: Instance, fillers: Mapping[int, Mode]) -> dict[int,
 
 
 def _climb(
-    instance: Instance, fillers: Mapping[int, Mode], bound_s: float, iterations: int, tolerance: float, seed: int
+    instance: Instance,
+    fillers: Mapping[int, Mode],
+    whole: Mapping[int, Mode],
+    bound_s: float,
+    iterations: int,
+    tolerance: float,
+    seed: int,
 ) -> Found | None:
-    """The failure ladder: promote the largest filler kind that found no memory to the anchors, and start again."""
-    fillers = dict(fillers)
+    """The failure ladder: promote the largest filler kind that found no memory to the anchors, and start again.
+
+    Kinds in ``whole`` stay whole among the anchors too, but for those that were promoted.
+    """
+    fillers, whole = dict(fillers), dict(whole)
     while True:
-        attempt = _attempt(instance, fillers, bound_s, iterations, tolerance, seed)
+        attempt = _attempt(instance, fillers, whole, bound_s, iterations, tolerance, seed)
         if isinstance(attempt, Found):
             return attempt
         if attempt is None:
             return None
         del fillers[attempt]
+        whole.pop(attempt, None)
 
 
 def _attempt(
-    instance: Instance, fillers: Mapping[int, Mode], bound_s: float, iterations: int, tolerance: float, seed: int
+    instance: Instance,
+    fillers: Mapping[int, Mode],
+    whole: Mapping[int, Mode],
+    bound_s: float,
+    iterations: int,
+    tolerance: float,
+    seed: int,
 ) -> Found | int | None:
     """A placement, or the filler kind to promote, or None when the anchors alone exceed memory."""
-    anchors = Anchors(instance, [index for index in range(len(instance.kinds)) if index not in fillers], fillers)
+    anchors = Anchors(instance, [index for index in range(len(instance.kinds)) if index not in fillers], fillers, whole)
     placed = place_anchors(anchors, bound_s, iterations=iterations, tolerance=tolerance, seed=seed)
     if placed is None:
         return max(fillers, default=None)
@@ -132,11 +162,12 @@ def _attempt(
 
 
 def finish(instance: Instance, placed: Placement, ledger: Floats, bound_s: float) -> Found:
-    """Balance pairs over all whole sequences, anchors included."""
+    """Balance pairs over the whole sequences, anchors included, that may run on any rank."""
     final: dict[Piece, int] = {}
     whole_counts: dict[int, list[int]] = {}
     for piece, count in placed.items():
-        if instance.kinds[piece.kind].modes[piece.mode] == instance.kinds[piece.kind].whole:
+        mode = instance.kinds[piece.kind].modes[piece.mode]
+        if mode == instance.kinds[piece.kind].whole and instance.tiling[mode.config]:
             row = whole_counts.setdefault(piece.kind, [0] * instance.num_ranks)
             row[piece.ranks[0]] += count
         else:
@@ -145,8 +176,8 @@ def finish(instance: Instance, placed: Placement, ledger: Floats, bound_s: float
     for kind, row in whole_counts.items():
         whole = instance.kinds[kind].whole
         assert whole is not None
-        mode = instance.kinds[kind].modes.index(whole)
-        final |= {Piece(kind, mode, (rank,)): count for rank, count in enumerate(row) if count}
+        number = instance.kinds[kind].modes.index(whole)
+        final |= {Piece(kind, number, (rank,)): count for rank, count in enumerate(row) if count}
     time, _ = loads(instance, final)
     return Found(final, max(time))
 

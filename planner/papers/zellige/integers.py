@@ -60,7 +60,7 @@ def grid_of(instance: Instance, lower_s: float, upper_s: float, *, tight: bool =
     few = instance.num_sequences <= FEW_SEQUENCES
     time_step = common_step(times, upper_s) or near_step(times, upper_s)
     memory_step = common_step(memories, instance.memory_cap_bytes)
-    second = time_step or Fraction(lower_s) / (FINE if few else COARSE)
+    second = time_step or max(Fraction(lower_s) / (FINE if few else COARSE), Fraction(upper_s) / _MOST_STEPS)
     byte = memory_step or Fraction(instance.memory_cap_bytes) / 2**40
     whole = math.ceil if tight else math.floor
     return Grid(

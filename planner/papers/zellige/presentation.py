@@ -70,7 +70,7 @@ def warnings(problem: ZelligeProblem, solution: ZelligeSolution) -> list[Warned]
     fullest = max(range(cluster.num_ranks), key=lambda rank: metrics.rank_memory_bytes[rank])
     share = (metrics.rank_memory_bytes[fullest] + reserved) / (cluster.memory_cap_bytes + reserved)
     if share > NEAR_CAPACITY:
-        found.append(Warned("near_capacity", f"rank {fullest} is planned at {share:.1%} of its memory"))
+        found.append(Warned("near_capacity", _near_capacity(problem, solution, fullest, share)))
     if metrics.replay_makespan_s > metrics.makespan_s * (1 + 1e-9):
         found.append(
             Warned(
@@ -83,6 +83,14 @@ def warnings(problem: ZelligeProblem, solution: ZelligeSolution) -> list[Warned]
     if unusable:
         found.append(Warned("unusable_configs", f"no rank set for: {', '.join(unusable)}"))
     return found
+
+
+def _near_capacity(problem: ZelligeProblem, solution: ZelligeSolution, fullest: int, share: float) -> str:
+    reserved = sum((problem.cluster.reserved_bytes or {}).values())
+    limit = NEAR_CAPACITY * (problem.cluster.memory_cap_bytes + reserved) - reserved
+    others = sum(held > limit for held in solution.metrics.rank_memory_bytes) - 1
+    more = f", and {_many(others, 'other rank')} above {NEAR_CAPACITY:.0%}" if others else ""
+    return f"rank {fullest} is planned at {share:.1%} of its memory{more}"
 
 
 def _unusable(problem: ZelligeProblem) -> list[str]:

@@ -25,7 +25,7 @@ class Cluster(Document):
 
     num_ranks: int = Field(ge=1, le=65536)
     gpus_per_node: int = Field(ge=1, le=65536)
-    memory_cap_bytes: float = Field(gt=0)
+    memory_cap_bytes: float = Field(gt=0, le=1e24)
     reserved_bytes: Causes | None = None
 
     @model_validator(mode="after")
@@ -102,8 +102,8 @@ class Option(Document):
     """
 
     config: Identity
-    time_s: float = Field(gt=0)
-    memory_bytes: float = Field(ge=0)
+    time_s: float = Field(ge=1e-15, le=1e15)
+    memory_bytes: float = Field(ge=0, le=1e18)
     memory_causes: Causes | None = None
     sources: Sources | None = None
 
@@ -206,7 +206,11 @@ class ZelligeProblem(Document):
             for group in sorted(self.groups, key=lambda group: group.id)
         )
         configs = tuple(sorted(self.configs, key=lambda config: config.id))
-        return self.model_copy(update={"configs": configs, "groups": groups})
+        rank_sets = self.rank_sets
+        if rank_sets.sets is not None:
+            listed = {name: tuple(sorted(sets)) for name, sets in sorted(rank_sets.sets.items())}
+            rank_sets = rank_sets.model_copy(update={"sets": listed})
+        return self.model_copy(update={"configs": configs, "groups": groups, "rank_sets": rank_sets})
 
 
 def check_configs(configs: tuple[Config, ...], num_ranks: int) -> None:

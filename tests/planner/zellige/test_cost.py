@@ -236,7 +236,8 @@ def test_the_explicit_form_reads_back_as_itself() -> None:
 
 def test_default_configs_are_powers_of_two_that_heads_allow() -> None:
     names = {config.id for config in derived().problem.configs}
-    assert names == {"whole", "q2", "q4", "q8", "q16", "h2", "h4", "k2", "k4", "k8", "k16"}  # 12 heads forbid h8
+    # 12 heads forbid h8; where heads or the node end, a ring goes on.
+    assert names == {"whole", "q2", "q4", "q8", "q16", "h2", "h4", "k2", "k4", "k8", "k16", "h4k2", "h4k4"}
     twelve = derived(cluster={"num_ranks": 6, "gpus_per_node": 6}).problem.configs
     assert {config.id for config in twelve} == {"whole", "q2", "q4", "h2", "h4", "k2", "k4"}
 
