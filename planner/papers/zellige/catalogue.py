@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.papers.zellige.instance import Instance
+from planner.papers.zellige.instance import Instance, Mode
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.intp]
@@ -32,9 +32,10 @@ class Catalogue:
 
     @classmethod
     def of(cls, instance: Instance) -> Catalogue:
-        """Flatten an instance whose kinds all have a mode."""
-        modes = [mode for kind in instance.kinds for mode in kind.modes]
-        sizes = np.array([len(kind.modes) for kind in instance.kinds], dtype=np.intp)
+        """Flatten an instance whose kinds all have a mode, without modes that no bound can tell from a better one."""
+        useful = [_useful(kind.modes) for kind in instance.kinds]
+        modes = [mode for of_kind in useful for mode in of_kind]
+        sizes = np.array([len(of_kind) for of_kind in useful], dtype=np.intp)
         return cls(
             num_ranks=instance.num_ranks,
             starts=np.concatenate((np.zeros(1, dtype=np.intp), np.cumsum(sizes)[:-1])),
@@ -52,3 +53,16 @@ class Catalogue:
     def total(self, per_kind: Floats) -> float:
         """Sum over all sequences of a per-kind cost, correctly rounded."""
         return math.fsum((self.counts * per_kind).tolist())
+
+
+def _useful(modes: tuple[Mode, ...]) -> list[Mode]:
+    """Modes, sorted by degree and time, that no other of equal degree beats in both time and memory."""
+    kept: list[Mode] = []
+    degree, least = 0, math.inf
+    for mode in modes:
+        if mode.degree != degree:
+            degree, least = mode.degree, math.inf
+        if mode.memory_bytes < least:
+            kept.append(mode)
+            least = mode.memory_bytes
+    return kept

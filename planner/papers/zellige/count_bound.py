@@ -37,10 +37,11 @@ _NOISE = 1e-12
 def count_bound(instance: Instance, upper_s: float, effort: float = 1.0, max_modes: int = MAX_MODES) -> Bound:
     """LB4 [s], at least LB0 to LB3; ``upper_s`` is the makespan of a known plan. Deterministic."""
     low = max(bound.value for bound in quick_bounds(instance))
-    modes = sum(len(kind.modes) for kind in instance.kinds)
-    if math.isinf(low) or low >= upper_s or modes > max_modes:
+    if math.isinf(low) or low >= upper_s:
         return Bound(min(low, upper_s), "combinatorial", "LB4")
     catalogue = Catalogue.of(instance)
+    if len(catalogue.time) > max_modes:
+        return Bound(low, "combinatorial", "LB4")
     high = upper_s
     middle = upper_s * (1 - 1e-8)  # a plan that is already the best is seen at once
     while high - low > PRECISION * high:
