@@ -52,7 +52,7 @@ def solve_fast(
     iterations = max(1, round(ITERATIONS * effort))
     small = _small(instance, bound_s)
     fillers = {index: mode for index, mode in small.items() if index < log_price_cut(instance)}
-    found = _climb(instance, fillers, small, bound_s, iterations, tolerance, seed)
+    found = _climb(instance, fillers, small, max(bound_s, _mean_s(instance, small)), iterations, tolerance, seed)
     if not _has_cheaper_split(instance, small) or (found and found.makespan_s <= bound_s * (1 + CLOSE)):
         return found
     split = _climb(instance, cheapest_modes(instance, fillers), {}, bound_s, iterations, tolerance, seed)
@@ -77,6 +77,15 @@ def _small(instance: Instance, bound_s: float) -> dict[int, Mode]:
     """The whole mode of every kind that is fine-grained beside the makespan."""
     whole = {index: kind.whole for index, kind in enumerate(instance.kinds)}
     return {index: mode for index, mode in whole.items() if mode is not None and mode.time_s <= GRAIN * bound_s}
+
+
+def _mean_s(instance: Instance, whole: Mapping[int, Mode]) -> float:
+    """Mean rank time in the cheapest modes with some kinds whole: no such placement beats it."""
+    works = (
+        kind.count * (whole[index].work_s if index in whole else min(mode.work_s for mode in kind.modes))
+        for index, kind in enumerate(instance.kinds)
+    )
+    return sum(works) / instance.num_ranks
 
 
 def _has_cheaper_split(instance: Instance, small: Mapping[int, Mode]) -> bool:
