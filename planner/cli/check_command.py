@@ -34,6 +34,7 @@ def command(plans: tuple[str, ...], form: str) -> int:
                 "unit": plan.certificate.unit,
                 "gap": plan.certificate.gap,
                 "proved_bound": proved,
+                "bounds": [vars(bound) for bound in report.bounds],
                 "claimed_bound": plan.certificate.bound if report.claimed_bound else None,
                 "violations": [vars(violation) for violation in report.violations],
             }

@@ -36,7 +36,7 @@ _NOISE = 1e-12
 
 def count_bound(instance: Instance, upper_s: float, effort: float = 1.0, max_modes: int = MAX_MODES) -> Bound:
     """LB4 [s], at least LB0 to LB3; ``upper_s`` is the makespan of a known plan. Deterministic."""
-    low = max(bound.value for bound in quick_bounds(instance))
+    low = quick = max(bound.value for bound in quick_bounds(instance))
     if math.isinf(low) or low >= upper_s:
         return Bound(min(low, upper_s), "combinatorial", "LB4")
     catalogue = Catalogue.of(instance)
@@ -50,7 +50,7 @@ def count_bound(instance: Instance, upper_s: float, effort: float = 1.0, max_mod
         else:
             high = middle
         middle = (low + high) / 2
-    return Bound(_rounded_down(low), "combinatorial", "LB4")
+    return Bound(max(_rounded_down(low), quick), "combinatorial", "LB4")
 
 
 def _rounded_down(bound_s: float) -> float:

@@ -125,7 +125,8 @@ class ZelligeDerivedProblem(Document):
     derive: Derive
     rank_sets: RankSets = RankSets()
     configs: Many[Config] | None = Field(
-        default=None, description="null: whole, and q, h, k in powers of two up to min(ranks, 64) that heads allow"
+        default=None,
+        description="null: whole; q, h, k, and heads in a ring, in powers of two up to min(ranks, 64)",
     )
     search: Search = Search()
     notes: Json = None
