@@ -14,9 +14,9 @@ AMBITION = 0.8
 """How far below the best makespan the target lies, as a share of the way to the bound."""
 PATIENCE = 25
 """Fruitless steps after which the target is moved back towards what was reached."""
-STALL = (30, 160)
+STALL = (16, 160)
 """Steps without a better makespan after which the search ends, fewest and most: the bound is often out of reach."""
-STALL_GAP = 4e-3
+STALL_GAP = 1.6e-2
 """Relative distance from the bound that is worth the most such steps; a smaller one is worth fewer."""
 DETOUR = (1.1, 0.3)
 """A step that makes the excess worse by at most this factor is taken with this probability."""
