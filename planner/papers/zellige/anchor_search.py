@@ -18,6 +18,10 @@ STALL = (16, 160)
 """Steps without a better makespan after which the search ends, fewest and most: the bound is often out of reach."""
 STALL_GAP = 1.6e-2
 """Relative distance from the bound that is worth the most such steps; a smaller one is worth fewer."""
+FAR = 3e-3
+"""Relative distance from the bound above which whole windows of ranks are seated anew."""
+WINDOW = 12
+"""Anchors lifted at most with the split one that a window is about."""
 DETOUR = (1.1, 0.3)
 """A step that makes the excess worse by at most this factor is taken with this probability."""
 
@@ -65,10 +69,11 @@ def _ruin_and_recreate(anchors: Anchors, bound_s: float, iterations: int, tolera
         if worth <= bound_s * (1 + tolerance) or stalled > _patience(worth / bound_s - 1):
             break
         before = ledger.snapshot()
-        lifted = _choose(anchors, on_rank, source)
+        restless = _split_item(anchors, source) if worth > bound_s * (1 + FAR) and source.random() < 0.5 else None
+        lifted = _choose(anchors, on_rank, source) if restless is None else _window(anchors, on_rank, restless, source)
         seats = {item: anchors.remove(item) for item in lifted}
         lifted.sort(key=lambda item: -seats[item].choice.work_s * source.uniform(0.7, 1.3))
-        seated = all(anchors.insert(item, _order(anchors, item, source)) for item in lifted)
+        seated = all(anchors.insert(item, _order(anchors, item, source, item == restless)) for item in lifted)
         now = ledger.excess()
         failures += 1
         stalled += 1
@@ -97,9 +102,25 @@ def _patience(gap: float) -> float:
     return max(STALL[0], STALL[1] * min(1.0, gap / STALL_GAP))
 
 
-def _order(anchors: Anchors, item: int, source: random.Random) -> Sequence[Choice]:
+def _split_item(anchors: Anchors, source: random.Random) -> int | None:
+    split = [item for item, seat in enumerate(anchors.seats) if seat and len(seat.choice.level.blocks[seat.block]) > 1]
+    return source.choice(split) if split else None
+
+
+def _window(anchors: Anchors, on_rank: list[set[int]], item: int, source: random.Random) -> list[int]:
+    """A split item and what shares the ranks around it, twice as many as its own: room for another degree."""
+    seat = anchors.seats[item]
+    assert seat is not None
+    ranks = seat.choice.level.blocks[seat.block]
+    width = 2 * len(ranks)
+    first = ranks[0] // width * width
+    around = sorted({other for members in on_rank[first : first + width] for other in members} - {item})
+    return [item, *source.sample(around, min(len(around), WINDOW))]
+
+
+def _order(anchors: Anchors, item: int, source: random.Random, restless: bool) -> Sequence[Choice]:
     choices = anchors.choices[anchors.items[item]]
-    if len(choices) > 1 and source.random() < 0.1:
+    if len(choices) > 1 and (restless or source.random() < 0.1):
         return source.sample(choices, len(choices))
     return choices
 
