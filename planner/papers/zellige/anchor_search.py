@@ -19,7 +19,10 @@ STALL = (16, 160)
 STALL_GAP = 1.6e-2
 """Relative distance from the bound that is worth the most such steps; a smaller one is worth fewer."""
 FAR = 3e-3
-"""Relative distance from the bound above which whole windows of ranks are seated anew."""
+"""Relative distance from the bound above which one anchor of each kind is tried in each of its modes, and whole
+windows of ranks are seated anew."""
+VARIED = 3000
+"""Anchors seated in all such trials."""
 WINDOW = 12
 """Anchors lifted at most with the split one that a window is about."""
 DETOUR = (1.1, 0.3)
@@ -45,11 +48,23 @@ def place_anchors(
                 break
     if best is None:
         return None
+    ledger.mind_memory = best[2]
+    for forced in _variations(anchors) if best[0] > bound_s * (1 + FAR) else ():
+        if anchors.construct(bound_s * TARGETS[1], forced) and ledger.worth() < best[0]:
+            best = (ledger.worth(), list(anchors.seats), best[2])
+            snapshot = ledger.snapshot()
     _, anchors.seats, ledger.mind_memory = best
     ledger.restore(snapshot)
     if anchors.items and best[0] > bound_s * (1 + tolerance):
         _ruin_and_recreate(anchors, bound_s, iterations, tolerance, seed)
     return anchors.pieces()
+
+
+def _variations(anchors: Anchors) -> list[tuple[int, Choice]]:
+    """One anchor of each kind, those of most work first, in each of its choices; fewer where anchors are many."""
+    kinds = sorted(set(anchors.items), key=lambda kind: (-anchors.choices[kind][0].work_s, kind))
+    forced = [(anchors.items.index(kind), choice) for kind in kinds for choice in anchors.choices[kind]]
+    return forced[: VARIED // max(1, len(anchors.items))]
 
 
 def _ruin_and_recreate(anchors: Anchors, bound_s: float, iterations: int, tolerance: float, seed: int) -> None:

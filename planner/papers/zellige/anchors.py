@@ -120,12 +120,16 @@ class Anchors:
         self.add(item, earliest[1], earliest[2])
         return True
 
-    def construct(self, target_s: float) -> bool:
-        """Seat all anchors, most work first. False when memory stops one."""
+    def construct(self, target_s: float, forced: tuple[int, Choice] | None = None) -> bool:
+        """Seat all anchors, most work first, one of them in a forced choice. False when memory stops one."""
         self.ledger.target_s = target_s
         self.ledger.clear()
         self.seats = [None] * len(self.items)
         order = sorted(range(len(self.items)), key=lambda item: -self.choices[self.items[item]][0].work_s)
+        if forced is not None:
+            order.remove(forced[0])
+            if not self.insert(forced[0], [forced[1]]):
+                return False
         return all(self.insert(item, self.choices[self.items[item]]) for item in order)
 
     def pieces(self) -> dict[Piece, int]:

@@ -56,10 +56,10 @@ class Catalogue:
 
 
 def _useful(modes: tuple[Mode, ...]) -> list[Mode]:
-    """Modes, sorted by degree and time, that no other of equal degree beats in both time and memory."""
+    """Modes that no other of equal degree beats in both time and memory."""
     kept: list[Mode] = []
     degree, least = 0, math.inf
-    for mode in modes:
+    for mode in sorted(modes, key=lambda mode: (mode.degree, mode.time_s, mode.memory_bytes)):
         if mode.degree != degree:
             degree, least = mode.degree, math.inf
         if mode.memory_bytes < least:

@@ -160,7 +160,7 @@ def _attempt(
     short = -1
     for rule in Rule:
         ledger = _ledger(instance, placed)
-        filled, left = pack_fillers(instance, fillers, ledger, rule=rule)
+        filled, left = pack_fillers(instance, fillers, ledger, rule=rule, level_s=anchors.ledger.worth())
         if left:
             short = max(short, *left)
             continue

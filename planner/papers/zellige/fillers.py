@@ -29,9 +29,11 @@ class Rule(StrEnum):
 
 
 def pack_fillers(
-    instance: Instance, fillers: Mapping[int, Mode], ledger: Floats, *, rule: Rule
+    instance: Instance, fillers: Mapping[int, Mode], ledger: Floats, *, rule: Rule, level_s: float = math.inf
 ) -> tuple[dict[Piece, int], dict[int, int]]:
     """Place every kind in its mode, by degree and then price descending; ``ledger`` is updated.
+
+    Split sequences fill up blocks to ``level_s``, as their ranks carry the same; what is left of them stays whole.
 
     Each sequence goes to the rank (at a degree above 1, to the block) with the most headroom under the rule, among
     those with memory for it, ties to the lowest. Returns the pieces, and per kind how many found no memory.
@@ -44,20 +46,31 @@ def pack_fillers(
     scale = {Rule.TIME: math.inf, Rule.HEADROOM: cap, Rule.MATCHED: matched or math.inf}[rule]
     placed: dict[Piece, int] = {}
     left: dict[int, int] = {}
-    for index, mode in sorted(fillers.items(), key=lambda item: (-item[1].degree, -item[1].time_s, item[0])):
+    waiting = [(index, mode, instance.kinds[index].count) for index, mode in fillers.items()]
+    waiting.sort(key=lambda task: (task[1].degree, task[1].time_s, -task[0]))
+    while waiting:
+        index, mode, count = waiting.pop()
         kind = instance.kinds[index]
         blocks = instance.blocks[mode.config]
         sets = np.array(blocks, dtype=np.intp)
         busiest: Floats = ledger[:, sets].max(axis=2)
-        counts = spread(busiest, mode, kind.count, mean_s, cap, memory_scale=scale)
+        if mode.degree > 1 and kind.whole is not None and math.isfinite(level_s):
+            room = int(np.floor(np.maximum(level_s - busiest[0], 0.0) / mode.time_s).sum())
+            if room < count:
+                waiting.append((index, kind.whole, count - room))
+                waiting.sort(key=lambda task: (task[1].degree, task[1].time_s, -task[0]))
+                count = room
+        counts = spread(busiest, mode, count, mean_s, cap, memory_scale=scale)
         number = kind.modes.index(mode)
         used = np.flatnonzero(counts)
-        placed.update((Piece(index, number, blocks[block]), int(counts[block])) for block in used)
+        for block in used:
+            piece = Piece(index, number, blocks[block])
+            placed[piece] = placed.get(piece, 0) + int(counts[block])
         # Sets of one mode are disjoint, so that each rank is added to once.
         ledger[0, sets[used].ravel()] += np.repeat(counts[used] * mode.time_s, mode.degree)
         ledger[1, sets[used].ravel()] += np.repeat(counts[used] * mode.memory_bytes, mode.degree)
-        if (missing := kind.count - int(counts.sum())) > 0:
-            left[index] = missing
+        if (missing := count - int(counts.sum())) > 0:
+            left[index] = left.get(index, 0) + missing
     return placed, left
 
 
