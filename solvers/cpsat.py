@@ -69,14 +69,22 @@ def _interruptible(solver: cp_model.CpSolver, model: cp_model.CpModel) -> int:
     if threading.current_thread() is not threading.main_thread():
         return int(solver.solve(model))
     codes: list[int] = []
-    worker = threading.Thread(target=lambda: codes.append(int(solver.solve(model))), daemon=True)
-    worker.start()
+    done = threading.Event()
+
+    def work() -> None:
+        try:
+            codes.append(int(solver.solve(model)))
+        finally:
+            done.set()
+
+    threading.Thread(target=work, daemon=True).start()
     try:
-        while worker.is_alive():
-            worker.join(0.1)
+        # Not Thread.join: when a signal interrupts that, Python takes the thread for finished.
+        while not done.wait(0.1):
+            pass
     except BaseException:
-        solver.stop_search()
-        worker.join()
+        while not done.wait(0.05):
+            solver.stop_search()
         raise
     if not codes:
         raise RuntimeError("the solver thread ended without an answer")

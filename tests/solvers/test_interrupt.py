@@ -26,9 +26,11 @@ def test_an_interrupt_reaches_the_caller_and_stops_the_search() -> None:
     for column in zip(*bins, strict=True):
         model.add(sum(size * x for size, x in zip(sizes, column, strict=True)) <= top)
     model.minimize(top)
+    before = threading.active_count()
     timer = threading.Timer(1.0, os.kill, (os.getpid(), signal.SIGINT))
     timer.start()
     start = time.monotonic()
     with pytest.raises(KeyboardInterrupt):
         cpsat.run(model, [top], Limits(), 10_000.0)
     assert time.monotonic() - start < 60
+    assert threading.active_count() <= before + 1  # the timer may still be ending, the search is not
