@@ -30,7 +30,6 @@ COMMANDS = {
     "profile": "List, show and import hardware cost tables.",
 }
 """Name and what the list of commands says of it: importing them all would double the time of --help."""
-INTERNAL = 70
 INTERRUPTED = 130
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
+from typing import NamedTuple
 
 from planner.papers.zellige.anchors import Anchors, Choice, Seat
 from planner.papers.zellige.instance import Piece
@@ -29,14 +30,20 @@ DETOUR = (1.1, 0.3)
 """A step that makes the excess worse by at most this factor is taken with this probability."""
 
 
-def place_anchors(
-    anchors: Anchors, bound_s: float, *, iterations: int, tolerance: float, seed: int
-) -> dict[Piece, int] | None:
+class Budget(NamedTuple):
+    """What a search may spend: ruin-and-recreate steps, the relative gap at which it is done, and its seed."""
+
+    iterations: int
+    tolerance: float
+    seed: int
+
+
+def place_anchors(anchors: Anchors, bound_s: float, budget: Budget) -> dict[Piece, int] | None:
     """The best anchor placement found: construct for several targets, then ruin and recreate. None: memory."""
     ledger = anchors.ledger
     best: tuple[float, list[Seat | None], bool] | None = None
     for factor in TARGETS:
-        if best is not None and best[0] <= bound_s * max(1 + tolerance, (1 + factor) / 2):
+        if best is not None and best[0] <= bound_s * max(1 + budget.tolerance, (1 + factor) / 2):
             break
         for mind_memory in (False, True) if ledger.filler_bytes_per_s else (False,):
             ledger.mind_memory = mind_memory
@@ -55,8 +62,8 @@ def place_anchors(
             snapshot = ledger.snapshot()
     _, anchors.seats, ledger.mind_memory = best
     ledger.restore(snapshot)
-    if anchors.items and best[0] > bound_s * (1 + tolerance):
-        _ruin_and_recreate(anchors, bound_s, iterations, tolerance, seed)
+    if anchors.items and best[0] > bound_s * (1 + budget.tolerance):
+        _ruin_and_recreate(anchors, bound_s, budget)
     return anchors.pieces()
 
 
@@ -67,12 +74,12 @@ def _variations(anchors: Anchors) -> list[tuple[int, Choice]]:
     return forced[: VARIED // max(1, len(anchors.items))]
 
 
-def _ruin_and_recreate(anchors: Anchors, bound_s: float, iterations: int, tolerance: float, seed: int) -> None:
+def _ruin_and_recreate(anchors: Anchors, bound_s: float, budget: Budget) -> None:
     """Lift a few anchors, some of them from the fullest rank, and seat them anew under a target that keeps falling.
 
     Ends in the best state met.
     """
-    source = random.Random(seed)
+    source = random.Random(budget.seed)
     ledger = anchors.ledger
     worth = ledger.worth()
     best = (list(anchors.seats), ledger.snapshot())
@@ -80,8 +87,8 @@ def _ruin_and_recreate(anchors: Anchors, bound_s: float, iterations: int, tolera
     excess = ledger.excess()
     on_rank = _items_by_rank(anchors)
     failures = stalled = 0
-    for _ in range(iterations):
-        if worth <= bound_s * (1 + tolerance) or stalled > _patience(worth / bound_s - 1):
+    for _ in range(budget.iterations):
+        if worth <= bound_s * (1 + budget.tolerance) or stalled > _patience(worth / bound_s - 1):
             break
         before = ledger.snapshot()
         restless = _split_item(anchors, source) if worth > bound_s * (1 + FAR) and source.random() < 0.5 else None

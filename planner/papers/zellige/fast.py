@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from planner.papers.zellige.anchor_search import place_anchors
+from planner.papers.zellige.anchor_search import Budget, place_anchors
 from planner.papers.zellige.anchors import Anchors
 from planner.papers.zellige.balance import balance_pairs
 from planner.papers.zellige.fillers import Floats, Rule, pack_fillers
@@ -48,14 +48,14 @@ def solve_fast(
     ``bound_s`` is any valid lower bound; the closer, the sooner the search may stop. Short sequences are kept whole
     unless splitting some of them, which costs collectives, makes the step clearly shorter.
     """
-    tolerance = max(TOLERANCE, gap)
-    iterations = max(1, round(ITERATIONS * effort))
+    budget = Budget(max(1, round(ITERATIONS * effort)), max(TOLERANCE, gap), seed)
     small = _small(instance, bound_s)
-    fillers = {index: mode for index, mode in small.items() if index < log_price_cut(instance)}
-    found = _climb(instance, fillers, small, max(bound_s, _mean_s(instance, small)), iterations, tolerance, seed)
+    cut = log_price_cut(instance)
+    fillers = {index: mode for index, mode in small.items() if index < cut}
+    found = _climb(instance, fillers, small, max(bound_s, _mean_s(instance, small)), budget)
     if not _has_cheaper_split(instance, small) or (found and found.makespan_s <= bound_s * (1 + CLOSE)):
         return found
-    split = _climb(instance, cheapest_modes(instance, fillers), {}, bound_s, iterations, tolerance, seed)
+    split = _climb(instance, cheapest_modes(instance, fillers), {}, bound_s, budget)
     if found is None or split is None:
         return found or split
     return split if split.makespan_s < found.makespan_s * (1 - SPLIT_GAIN) else found
@@ -119,13 +119,7 @@ def cheapest_modes(instance: Instance, fillers: Mapping[int, Mode]) -> dict[int,
 
 
 def _climb(
-    instance: Instance,
-    fillers: Mapping[int, Mode],
-    whole: Mapping[int, Mode],
-    bound_s: float,
-    iterations: int,
-    tolerance: float,
-    seed: int,
+    instance: Instance, fillers: Mapping[int, Mode], whole: Mapping[int, Mode], bound_s: float, budget: Budget
 ) -> Found | None:
     """The failure ladder: promote the largest filler kind that found no memory to the anchors, and start again.
 
@@ -133,7 +127,7 @@ def _climb(
     """
     fillers, whole = dict(fillers), dict(whole)
     while True:
-        attempt = _attempt(instance, fillers, whole, bound_s, iterations, tolerance, seed)
+        attempt = _attempt(instance, fillers, whole, bound_s, budget)
         if isinstance(attempt, Found):
             return attempt
         if attempt is None:
@@ -143,29 +137,25 @@ def _climb(
 
 
 def _attempt(
-    instance: Instance,
-    fillers: Mapping[int, Mode],
-    whole: Mapping[int, Mode],
-    bound_s: float,
-    iterations: int,
-    tolerance: float,
-    seed: int,
+    instance: Instance, fillers: Mapping[int, Mode], whole: Mapping[int, Mode], bound_s: float, budget: Budget
 ) -> Found | int | None:
     """A placement, or the filler kind to promote, or None when the anchors alone exceed memory."""
     anchors = Anchors(instance, [index for index in range(len(instance.kinds)) if index not in fillers], fillers, whole)
-    placed = place_anchors(anchors, bound_s, iterations=iterations, tolerance=tolerance, seed=seed)
+    placed = place_anchors(anchors, bound_s, budget)
     if placed is None:
         return max(fillers, default=None)
     best: Found | None = None
     short = -1
+    level_s = anchors.ledger.worth()
+    seated: Floats = np.array(loads(instance, placed))
     for rule in Rule:
-        ledger = _ledger(instance, placed)
-        filled, left = pack_fillers(instance, fillers, ledger, rule=rule, level_s=anchors.ledger.worth())
+        ledger = seated.copy()
+        filled, left = pack_fillers(instance, fillers, ledger, rule=rule, level_s=level_s)
         if left:
             short = max(short, *left)
             continue
         best = better(instance, best, finish(instance, placed | filled, ledger, bound_s))
-        if best is not None and best.makespan_s <= anchors.ledger.worth() * (1 + FILLING):
+        if best is not None and best.makespan_s <= level_s * (1 + FILLING):
             break
     return best or short
 
@@ -189,11 +179,6 @@ def finish(instance: Instance, placed: Placement, ledger: Floats, bound_s: float
         final |= {Piece(kind, number, (rank,)): count for rank, count in enumerate(row) if count}
     time, _ = loads(instance, final)
     return Found(final, max(time))
-
-
-def _ledger(instance: Instance, placement: Placement) -> Floats:
-    ledger: Floats = np.array(loads(instance, placement))
-    return ledger
 
 
 def better(instance: Instance, one: Found | None, other: Found | None) -> Found | None:

@@ -42,7 +42,6 @@ class Kind:
 
     sequence_ids: tuple[str, ...]
     modes: tuple[Mode, ...]
-    group_indices: tuple[int, ...]
 
     @property
     def count(self) -> int:
@@ -140,7 +139,6 @@ def compile_instance(problem: ZelligeProblem) -> Instance:
         Kind(
             sequence_ids=tuple(sorted(s for g in members for s in problem.groups[g].sequence_ids)),
             modes=modes if modes[0].config >= 0 else (),
-            group_indices=tuple(members),
         )
         for modes, members in merged.items()
     ]

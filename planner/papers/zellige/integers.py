@@ -23,14 +23,13 @@ class Grid:
     """Times and memories in whole steps.
 
     ``exact_time``: all prices are multiples of the step (within 1e-12); else each goes to the nearest. Memories are
-    exact where ``exact_memory``, else rounded down: a relaxation, whose placements need a second look, or up
+    exact where they have a common step, else rounded down: a relaxation, whose placements need a second look, or up
     (``tight``), which excludes some.
     """
 
     time_step_s: float
     exact_time: bool
     memory_step_bytes: float
-    exact_memory: bool
     tight: bool
     times: dict[float, int]
     memories: dict[float, int]
@@ -67,7 +66,6 @@ def grid_of(instance: Instance, lower_s: float, upper_s: float, *, tight: bool =
         time_step_s=float(second),
         exact_time=time_step is not None,
         memory_step_bytes=float(byte),
-        exact_memory=memory_step is not None,
         tight=tight and memory_step is None,
         times={time: max(1, round(_decimal(time) / second)) for time in times},
         memories={memory: whole(_decimal(memory) / byte) for memory in memories},
