@@ -11,6 +11,7 @@ from profiles.document import Counts, HeldOut, Table
 from profiles.families import DTYPE_BYTES, FAMILIES
 from profiles.monotone import hold_ends, rising_rows
 from profiles.repeats import merge_repeats
+from profiles.roofline import MODELS
 from profiles.table import CostTable
 from profiles.thin import thinned_rows
 from profiles.trust import fitted_roofline, held_out, leave_one_out
@@ -83,7 +84,9 @@ def build_table(raw: RawRows, *, tolerance: float = 0.0, digits: int = 6) -> Tab
         ),
         repeat_spread=spread,
         errors=leave_one_out(table, raw.columns, raw.seconds),
-        roofline=fitted_roofline(table, float(DTYPE_BYTES[raw.dtype])) if len(seconds) >= 8 else None,
+        roofline=fitted_roofline(table, float(DTYPE_BYTES[raw.dtype]))
+        if raw.family in MODELS and len(seconds) >= 8
+        else None,
         columns={axis: columns[axis].tolist() for axis in family.axes},
         latency_s=seconds.tolist(),
         held_rows=np.flatnonzero(held).tolist(),

@@ -116,8 +116,12 @@ class Table(Part):
 
     @model_validator(mode="after")
     def _roofline_fits_the_family(self) -> Self:
-        names = MODELS[self.family].start
-        got = self.roofline.coefficients if self.roofline else names
+        if self.roofline is None:
+            return self
+        model = MODELS.get(self.family)
+        if model is None:
+            raise ValueError(f"roofline must be null: family {self.family} has no formula")
+        names, got = model.start, self.roofline.coefficients
         if set(got) != set(names):
             listed = shown(", ".join(got)) or "none"
             raise ValueError(f"roofline.coefficients of family {self.family} are {', '.join(names)}; got {listed}")

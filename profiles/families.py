@@ -39,6 +39,7 @@ FAMILIES: dict[str, Family] = {
         Family("prefill_attention", _ATTENTION_EXACT, ("batch", "heads"), "length", "causal self-attention"),
         Family("decode_attention", _ATTENTION_EXACT, ("batch", "heads"), "kv_length", "one query token per sequence"),
         Family("moe_gemm", _MOE_EXACT, (), "tokens", "the expert products of one layer on one rank"),
+        Family("memory_copy", (), (), "message_bytes", "one copy; `workload` says from where to where"),
         *(Family(name, ("nodes",), ("ranks",), "message_bytes", "one collective") for name in COLLECTIVES),
     )
 }

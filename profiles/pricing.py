@@ -15,7 +15,7 @@ from profiles.errors import ProfileError
 from profiles.families import COLLECTIVES, DTYPE_BYTES
 from profiles.priced import INTERPOLATED, MEASURED, MODELLED, Priced
 from profiles.refusal import Key, absent_message, outside_message
-from profiles.roofline import fit_roofline, modelled_seconds
+from profiles.roofline import MODELS, fit_roofline, modelled_seconds
 from profiles.sizes import Floats
 from profiles.table import CostTable
 
@@ -84,7 +84,7 @@ class Pricer:
         found = table.look_up(query)
         seconds, source = found.seconds, np.where(found.exact, MEASURED, INTERPOLATED)
         if found.outside.any():
-            if extrapolate == "refuse" or _another_link(table, query):
+            if extrapolate == "refuse" or key[0] not in MODELS or _another_link(table, query):
                 raise ProfileError(outside_message(self.name, key, table, query), code="outside_measured_range")
             seconds = np.where(found.outside, self._beyond(key, table, query), seconds)
             source = np.where(found.outside, MODELLED, source)

@@ -87,6 +87,10 @@ def _collective(operation: str) -> Model:
     return Model({"overhead_s": 1e-5, "step_s": 1e-6, "bytes_per_s": 1e11}, seconds)
 
 
+def _copy(axes: Axes, c: Coefficients, _size: float) -> Floats:
+    return np.asarray(c["overhead_s"] + axes["message_bytes"] / c["bytes_per_s"])
+
+
 _ATTENTION = {"overhead_s": 1e-5, "flop_per_s": 3e14, "bytes_per_s": 1e12, "rows_0": 1e4, "length_0": 1e2}
 _GEMM = {"overhead_s": 5e-6, "flop_per_s": 5e14, "bytes_per_s": 1e12, "m_0": 20.0, "n_0": 20.0, "k_0": 50.0}
 
@@ -96,6 +100,7 @@ MODELS: dict[str, Model] = {
     "prefill_attention": Model(_ATTENTION, _prefill),
     "decode_attention": Model({**_ATTENTION, "rows_0": 10.0}, _decode),
     "moe_gemm": Model({"overhead_s": 2e-5, "flop_per_s": 3e14, "bytes_per_s": 1e12, "tokens_0": 10.0}, _moe),
+    "memory_copy": Model({"overhead_s": 5e-6, "bytes_per_s": 1e11}, _copy),
     **{operation: _collective(operation) for operation in COLLECTIVES},
 }
 

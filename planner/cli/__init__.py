@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import errno
-import importlib
 import io
 import sys
 from collections.abc import Sequence
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
+from planner.cli.lazy import LazyGroup, NoCommandError
 from planner.printable import printable
 
 if TYPE_CHECKING:
@@ -29,41 +29,12 @@ COMMANDS = {
     "schema": "Print the JSON Schema of a document.",
     "profile": "List, show and import hardware cost tables.",
 }
-"""Name and what the list of commands says of it: importing them all would double the time of --help."""
 INTERRUPTED = 130
 
 
-class _NoCommand(click.UsageError):
-    """The first word is none of COMMANDS."""
-
-
-class _Lazy(click.Group):
-    """A command is imported when it is run or asked for its own help."""
-
-    def list_commands(self, _ctx: click.Context) -> list[str]:
-        return list(COMMANDS)
-
-    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
-        if cmd_name not in COMMANDS:
-            return None
-        module = importlib.import_module(f"planner.cli.{cmd_name}_command")
-        command = module.command
-        assert isinstance(command, click.Command)
-        return command
-
-    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        try:
-            return super().resolve_command(ctx, args)
-        except click.UsageError as error:
-            from planner.fields import nearest
-
-            raise _NoCommand(f'no command "{args[0]}"{nearest(args[0], COMMANDS)}', ctx) from error
+class _Plan(LazyGroup):
+    summaries = COMMANDS
+    package = "planner.cli"
 
 
 def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> None:
@@ -78,7 +49,7 @@ def _print_version(ctx: click.Context, _param: click.Parameter, value: bool) -> 
 
 
 @click.command(
-    cls=_Lazy,
+    cls=_Plan,
     no_args_is_help=False,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
     epilog="Example: plan demo",
@@ -170,7 +141,7 @@ def _from_click(error: click.ClickException) -> PlanError:
 
 
 def _usage_code(error: click.ClickException, message: str) -> str:
-    if isinstance(error, click.NoSuchOption | _NoCommand):
+    if isinstance(error, click.NoSuchOption | NoCommandError):
         return "unknown_field"
     if isinstance(error, click.MissingParameter) or message.startswith("Missing"):
         return "missing_field"

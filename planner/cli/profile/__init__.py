@@ -1,0 +1,1 @@
+"""``plan profile``: one command a file."""
