@@ -9,7 +9,7 @@ import argparse
 import importlib
 import time
 
-NAMES = ("startup", "quality", "growth", "reference")
+NAMES = ("startup", "quality", "growth", "reference", "lookups", "closed_loop")
 
 
 def main() -> None:

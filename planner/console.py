@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
 from rich.console import Console
@@ -55,6 +55,22 @@ def spinner(message: str) -> Iterator[None]:
         return
     with console.status(message):
         yield
+
+
+@contextmanager
+def progress_bar() -> Iterator[Callable[[float, str], None]]:
+    """A bar on stderr, on a terminal only: call what it gives with the share that is done, 0 to 1, and what is done."""
+    console = _console(stderr=True)
+    if sys.stderr is None or not console.is_terminal:
+        yield lambda _done, _what: None
+        return
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn
+
+    columns = (BarColumn(bar_width=24), TaskProgressColumn(), TextColumn("{task.description}", markup=False))
+    # It is drawn when it is told something: a thread of its own would disturb what is measured.
+    with Progress(*columns, console=console, transient=True, auto_refresh=False) as bar:
+        task = bar.add_task("", total=1.0)
+        yield lambda done, what: bar.update(task, completed=done, description=printable(what), refresh=True)
 
 
 def say(line: str = "") -> None:

@@ -10,6 +10,7 @@ from pydantic import BaseModel
 
 from planner.errors import InfeasibleError, LimitError
 from planner.json_text import Json
+from planner.program import Program, Stated
 from planner.view import View
 from solvers.report import Limits, Report
 
@@ -112,6 +113,11 @@ class Paper(Generic[P, S, D]):
     ``bounds(problem, certify, effort)`` needs no solver unless ``certify`` asks for the strong ones.
     ``check`` sees only problem and solution and never a solver. ``shares`` gives the fraction of the objective's
     coefficients by source, in the order of SOURCES.
+
+    ``run`` says what a plan asks ranks to do, for ``plan run``; None where no runner knows how.
+
+    ``step`` says of what step the objective is the time, and what of it is left out, for who holds a clock beside it;
+    empty where it is not the time of a step.
     """
 
     name: str
@@ -139,6 +145,8 @@ class Paper(Generic[P, S, D]):
     violations: tuple[str, ...]
     sense: str = "min"
     exports: tuple[str, ...] = field(default=())
+    run: Callable[[P, S, Json, Stated], Program] | None = None
+    step: str = ""
 
 
 __all__ = [

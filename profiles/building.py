@@ -7,11 +7,14 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from profiles.document import Counts, HeldOut, Table
+from profiles.curves import rising_curves
+from profiles.document import Counts, HeldOut, Pace, Table
 from profiles.families import DTYPE_BYTES, FAMILIES
-from profiles.monotone import hold_ends, rising_rows
+from profiles.pace import Pacing
+from profiles.pace_fit import fit_pace
 from profiles.repeats import merge_repeats
 from profiles.roofline import MODELS
+from profiles.siblings import have_siblings
 from profiles.table import CostTable
 from profiles.thin import thinned_rows
 from profiles.trust import fitted_roofline, held_out, leave_one_out
@@ -20,9 +23,11 @@ Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 MERGED = "repeats of one key: their median is kept; how far they lie apart is repeat_spread"
-RISING = (
-    "along {along}, each curve keeps the largest set of rows that do not get faster with size (spikes fall out); "
-    "an end that falls out is held at the nearest kept time"
+RISING = "along {along}, each curve keeps the largest set of rows that do not get faster with size"
+HELD = "spikes and steps back fall out; an end that falls out is held at the nearest kept time"
+ESTIMATED = (
+    "what falls out and what was not measured between two rows of a curve is estimated from rows of the same size on "
+    "other curves, between the kept neighbours"
 )
 
 
@@ -42,31 +47,29 @@ class RawRows:
     refused: int = 0
 
 
-def build_table(raw: RawRows, *, tolerance: float = 0.0, digits: int = 6) -> Table:
+def build_table(raw: RawRows, *, tolerance: float = 0.0, digits: int = 6, multiprocessors: int | None = None) -> Table:
     """Merge repeats, keep rows that rise, thin to `tolerance` (0 keeps all), and state the errors of the result.
 
-    Seconds are rounded to `digits` significant digits, far below the noise of any measurement.
+    Seconds are rounded to `digits` significant digits, far below the noise of any measurement. `multiprocessors` of
+    the device, where it is known, lets attention and products be interpolated in whole waves.
     """
-    family = FAMILIES[raw.family]
+    family, element_bytes = FAMILIES[raw.family], float(DTYPE_BYTES[raw.dtype])
     columns, seconds, centre = merge_repeats(raw.columns, raw.seconds, family.axes)
-    spread = _spread(raw.seconds, centre)
     merged = len(raw.seconds) - len(seconds)
-    seconds = np.array([float(f"{value:.{digits - 1}e}") for value in seconds.tolist()])
-    policy = [*raw.policy, MERGED, RISING.format(along=family.along)]
-    keep = np.ones(len(seconds), dtype=bool)
-    if raw.family == "encoder_attention":
-        # Cross attention is priced along heads, so that axis must rise too.
-        keep = rising_rows(columns, seconds, "heads", keep)
-        policy.append(RISING.format(along="heads"))
-    keep = rising_rows(columns, seconds, family.along, keep)
-    seconds, keep, held = hold_ends(columns, seconds, family.along, keep)
-    dropped = int((~keep).sum())
+    has_siblings = have_siblings(family, columns)
+    curves = rising_curves(family, columns, seconds, element_bytes, multiprocessors)
+    policy = [*raw.policy, MERGED, RISING.format(along=family.along), ESTIMATED if has_siblings else HELD]
+    times = np.array([float(f"{value:.{digits - 1}e}") for value in curves.seconds.tolist()])
+    columns, estimated = curves.columns, curves.estimated
+    pacing = Pacing(family, fit_pace(family, columns, times, multiprocessors), multiprocessors)
+    whole = CostTable(family, columns, times, np.flatnonzero(estimated), pacing)
+    errors = leave_one_out(whole, raw.columns, raw.seconds, element_bytes)
     if tolerance > 0:
-        keep = thinned_rows(columns, seconds, family.along, tolerance, keep)
+        keep = thinned_rows(columns, times, pacing, tolerance)
         policy.append(f"thinned: rows that their kept neighbours give back within {tolerance:.1%} are left out")
-    thinned = int((~keep).sum()) - dropped
-    columns, seconds, held = {axis: column[keep] for axis, column in columns.items()}, seconds[keep], held[keep]
-    table = CostTable(family, columns, seconds, np.flatnonzero(held))
+        columns, times, estimated = {a: c[keep] for a, c in columns.items()}, times[keep], estimated[keep]
+    table = CostTable(family, columns, times, np.flatnonzero(estimated), pacing)
+    has_model = raw.family in MODELS and len(times) >= 8
     return Table(
         family=raw.family,
         dtype=raw.dtype,
@@ -78,18 +81,18 @@ def build_table(raw: RawRows, *, tolerance: float = 0.0, digits: int = 6) -> Tab
         counts=Counts(
             read=len(raw.seconds) + raw.refused,
             repeats_merged=merged,
-            not_monotone_dropped=dropped,
-            thinned=thinned,
+            not_monotone_dropped=curves.dropped,
+            thinned=whole.rows - table.rows,
+            filled=curves.filled,
             refused=raw.refused,
         ),
-        repeat_spread=spread,
-        errors=leave_one_out(table, raw.columns, raw.seconds),
-        roofline=fitted_roofline(table, float(DTYPE_BYTES[raw.dtype]))
-        if raw.family in MODELS and len(seconds) >= 8
-        else None,
+        repeat_spread=_spread(raw.seconds, centre),
+        errors=errors,
+        roofline=fitted_roofline(whole, element_bytes) if has_model else None,
+        pace=None if pacing.plain else Pace(weights=dict(pacing.weights), multiprocessors=multiprocessors),
         columns={axis: columns[axis].tolist() for axis in family.axes},
-        latency_s=seconds.tolist(),
-        held_rows=np.flatnonzero(held).tolist(),
+        latency_s=times.tolist(),
+        estimated_rows=np.flatnonzero(estimated).tolist(),
     )
 
 

@@ -15,7 +15,7 @@ import numpy as np
 
 from profiles.building import RawRows
 from profiles.files import write_document
-from profiles.importers.aiconfigurator import Reduction, import_system
+from profiles.importers.aiconfigurator import Reduction, chosen_rows, import_system
 
 SYSTEMS = ("a100_sxm", "b200_sxm", "h100_sxm", "h200_sxm", "l40s")
 TOLERANCE = {"gemm": 0.02, "prefill_attention": 0.04, "decode_attention": 0.04, "moe_gemm": 0.04}
@@ -42,6 +42,13 @@ def _only(raw: RawRows, rows: np.ndarray[tuple[int], np.dtype[np.bool_]], rule: 
 
 
 REDUCTION = Reduction(TOLERANCE, 4, kept_rows)
+
+
+def built_in_rows(system: str) -> list[RawRows]:
+    """The rows of the built-in profile of `system` as they were read, before repeats are merged and any is left out."""
+    families = {family for family, _ in REDUCTION.tables}
+    rows = (raw for raw in chosen_rows(system, families) if (raw.family, raw.dtype) in REDUCTION.tables)
+    return [kept for raw in rows if (kept := kept_rows(raw)) is not None]
 
 
 def main(folder: Path) -> None:

@@ -1,16 +1,21 @@
-"""A cluster of equal nodes and what its inter-node links cost.
+"""A cluster: its ranks in nodes and tiers, and what communication across them costs.
 
 Inside a node collectives are measured (see `Profile.collective`); between nodes they follow the alpha-beta model of a
-ring over ranks, with a latency per step and a bandwidth per GPU that the user stated or that a log was fitted to.
+ring over ranks, with a latency per step and a bandwidth per GPU that the user stated, a preset cites or a log was
+fitted to. `profiles.clusters.library` reads clusters of several tiers and device classes from files and presets.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from profiles.clusters.crossing import Crossing, around, between, class_of
+from profiles.clusters.tiers import NODE, STATED, DeviceClass, Tier
 from profiles.document import ProfileDocument
 from profiles.errors import ProfileError, UnknownNameError
 from profiles.families import COLLECTIVES
@@ -21,7 +26,7 @@ from profiles.sizes import Sizes
 
 Floats = npt.NDArray[np.float64]
 
-STATED = "stated"
+FABRIC = "fabric"
 SMALLEST_FITTED_BYTES = 64 * 1024
 
 
@@ -29,7 +34,7 @@ SMALLEST_FITTED_BYTES = 64 * 1024
 class Link:
     """The link between nodes: bytes per second per GPU and direction, seconds per step, and who says so.
 
-    `source` is `stated`, or `log:NAME` for a fit, whose median relative error is `fit_error`.
+    `source` is `stated`, `log:NAME` for a fit, whose median relative error is `fit_error`, or whom a preset cites.
     """
 
     bandwidth_bytes_per_s: float
@@ -52,11 +57,17 @@ class Link:
 
 @dataclass(frozen=True)
 class Cluster:
-    """`num_ranks` GPUs on nodes of `gpus_per_node`; `link` is None when no price between nodes is known."""
+    """`num_ranks` GPUs on nodes of `gpus_per_node`; `link` is None when no price between nodes is known.
+
+    `device_classes` hold the tiers; left out, they are one class of two tiers, the node and what `link` says. Where
+    classes have nodes of different sizes, `gpus_per_node` is the greatest number that divides all of them.
+    """
 
     num_ranks: int
     gpus_per_node: int
     link: Link | None = None
+    device_classes: tuple[DeviceClass, ...] = ()
+    name: str = ""
 
     def __post_init__(self) -> None:
         if self.num_ranks < 1 or self.gpus_per_node < 1:
@@ -67,10 +78,45 @@ class Cluster:
                 code="out_of_range",
                 where="gpus_per_node",
             )
+        if not self.device_classes:
+            object.__setattr__(self, "device_classes", (self._two_tiers(),))
+
+    def _two_tiers(self) -> DeviceClass:
+        node = min(self.gpus_per_node, self.num_ranks)
+        fabric = Tier(FABRIC)
+        if self.link is not None:
+            said = {"bandwidth_bytes_per_s": self.link.source, "latency_s": self.link.source}
+            fabric = Tier(FABRIC, None, self.link.bandwidth_bytes_per_s, self.link.latency_s, sources=said)
+        tiers = (Tier(NODE, node), fabric)
+        return DeviceClass("gpu", self.num_ranks // node, node, self.num_ranks, tiers)
 
     def nodes(self, ranks: int) -> int:
         """Nodes that `ranks` consecutive ranks starting on a node boundary occupy."""
-        return -(-ranks // self.gpus_per_node)
+        covered = ((device, min(ranks - device.first_rank, device.num_ranks)) for device in self.device_classes)
+        return sum(-(-count // device.gpus_per_node) for device, count in covered if count > 0)
+
+    def class_of(self, rank: int) -> DeviceClass:
+        """The device class that holds a rank. Raises `ProfileError` (out_of_range)."""
+        return class_of(self.device_classes, rank)
+
+    def link_between(self, rank_a: int, rank_b: int, active: Iterable[int] = ()) -> Crossing:
+        """The way between two ranks: tiers, ports, bandwidth in bytes per second and latency in seconds.
+
+        `active` are ranks that communicate across the same tiers at once; those behind the same port share it.
+        Raises `ProfileError` if a rank does not exist, both are the same, or no tier joins them.
+        """
+        return between(self.device_classes, rank_a, rank_b, active, cluster=self.name)
+
+    def group_link(self, ranks: Iterable[int]) -> Crossing:
+        """The bottleneck of a collective over `ranks`, all of them communicating at once, and how many share its port.
+
+        Raises `ProfileError` for fewer than two ranks, or ranks that no tier joins.
+        """
+        return around(self.device_classes, ranks, cluster=self.name)
+
+    def between_nodes(self) -> Crossing:
+        """What a collective over all ranks crosses outside their nodes. Raises `ProfileError` on a single node."""
+        return around(self.device_classes, range(self.num_ranks), cluster=self.name, outside_nodes=True)
 
     def network_collective(self, operation: str, message_bytes: Sizes, ranks: Sizes) -> Priced:
         """Seconds of a collective whose ranks lie on several nodes. Message convention of `Profile.collective`.
@@ -81,6 +127,8 @@ class Cluster:
         Raises `ProfileError` (missing_field) without a link.
         """
         if self.link is None:
+            if self.name:
+                self.between_nodes().require()
             raise ProfileError(
                 "this operation crosses nodes and the cluster has no link: state its bandwidth and latency, or import "
                 "a nccl-tests log of two or more nodes",
@@ -94,6 +142,23 @@ class Cluster:
             raise ProfileError("expected message_bytes >= 0 and ranks >= 1", code="out_of_range")
         seconds = ring_seconds(operation, size, count, self.link.latency_s, self.link.bandwidth_bytes_per_s)
         return stated(seconds) if self.link.source == STATED else modelled(seconds)
+
+
+def cluster_of_classes(classes: Sequence[DeviceClass], name: str) -> Cluster:
+    """A cluster of device classes. Its `link` is what all ranks have between nodes while all communicate.
+
+    It is None where that was not stated in full, and `network_collective` then says which tier lacks what.
+    Raises `ProfileError` if no tier joins the nodes.
+    """
+    total = sum(device.num_ranks for device in classes)
+    node = math.gcd(*(device.gpus_per_node for device in classes))
+    cluster = Cluster(total, node, None, tuple(classes), name)
+    if sum(device.nodes for device in classes) < 2:
+        return cluster
+    crossing = cluster.between_nodes()
+    if crossing.bandwidth_bytes_per_s is None or crossing.latency_s is None:
+        return cluster
+    return replace(cluster, link=Link(crossing.bandwidth_bytes_per_s, crossing.latency_s, crossing.source))
 
 
 def ring_steps(operation: str, ranks: Floats) -> Floats:

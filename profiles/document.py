@@ -10,6 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat,
 
 from profiles.errors import shown
 from profiles.families import DTYPE_BYTES, FAMILIES
+from profiles.pace import SIZE, Pacing, known_costs
 from profiles.roofline import MODELS
 from profiles.table import LARGEST_AXIS_VALUE, CostTable
 
@@ -42,6 +43,7 @@ class Device(Part):
     memory_bytes: Annotated[int, Field(gt=0), BeforeValidator(_whole)] | None = None
     memory_bandwidth_bytes_per_s: Positive | None = None
     peak_flop_per_s: dict[Name, Positive] = Field(default_factory=dict, description="dense peak by dtype")
+    multiprocessors: Annotated[int, Field(ge=1)] | None = Field(None, description="streaming multiprocessors")
     gpus_per_node: Annotated[int, Field(ge=1)] | None = None
     intra_node_bandwidth_bytes_per_s: Positive | None = Field(None, description="per GPU, one direction")
 
@@ -61,6 +63,7 @@ class HeldOut(Part):
     """Relative error |predicted / measured - 1| over rows that were held out of the prediction."""
 
     held_out: Name = Field(description="what was left out, e.g. 'one value of m' or 'length > 16384'")
+    region: str = Field("", description="which rows were scored, by their measured time; empty: all")
     rows: Count
     median: Share
     p90: Share
@@ -75,6 +78,13 @@ class Roofline(Part):
     extremes: HeldOut | None = Field(None, description="fitted to the smaller rows, asked for the largest")
 
 
+class Pace(Part):
+    """How log seconds move between two rows of a curve; `profiles.pace` names the costs of each family."""
+
+    weights: dict[Name, Positive] = Field(description="by cost; their sum is 1")
+    multiprocessors: Annotated[int, Field(ge=1)] | None = Field(None, description="of the device, where waves count")
+
+
 class Counts(Part):
     """What happened to the rows on their way here."""
 
@@ -82,6 +92,7 @@ class Counts(Part):
     repeats_merged: Count = 0
     not_monotone_dropped: Count = 0
     thinned: Count = 0
+    filled: Count = Field(0, description="rows between measured ones, estimated from their siblings")
     refused: Count = 0
 
 
@@ -99,12 +110,14 @@ class Table(Part):
     repeat_spread: HeldOut | None = Field(None, description="how far repeats of one key lie from their median")
     errors: list[HeldOut] = Field(default_factory=list, description="leave-one-out over all rows read, by axis")
     roofline: Roofline | None = None
+    pace: Pace | None = Field(None, description="null: log-log interpolation")
     columns: dict[Name, list[int]] = Field(description="positive whole numbers, one list per axis of the family")
     latency_s: list[Latency]
-    held_rows: list[Count] = Field(
+    estimated_rows: list[Count] = Field(
         default_factory=list,
-        description="numbers of rows at the end of a curve whose own time contradicted the rest: they carry the time "
-        "of the nearest kept row and count as interpolated",
+        description="numbers of rows whose time is not their own measurement: it contradicted the rest, or there is "
+        "none. They carry what their siblings say, or the nearest kept row at the end of a curve, and count as "
+        "interpolated",
     )
 
     @model_validator(mode="before")
@@ -128,6 +141,18 @@ class Table(Part):
         return self
 
     @model_validator(mode="after")
+    def _pace_fits_the_family(self) -> Self:
+        if self.pace is not None:
+            known = [SIZE, *known_costs(self.family, self.pace.multiprocessors)]
+            unknown = sorted(set(self.pace.weights) - set(known))
+            if unknown or self.pace.weights.get(SIZE, 0.0) <= 0.0:
+                listed = shown(", ".join(unknown)) or f"no {SIZE}"
+                raise ValueError(
+                    f"pace.weights of family {self.family} are {', '.join(known)}, {SIZE} always; got {listed}"
+                )
+        return self
+
+    @model_validator(mode="after")
     def _columns_fit_the_family(self) -> Self:
         axes = FAMILIES[self.family].axes
         if set(self.columns) != set(axes):
@@ -140,8 +165,8 @@ class Table(Part):
             raise ValueError(f"latency_s has {len(self.latency_s)} rows but {', '.join(wrong)}")
         if not self.latency_s:
             raise ValueError("a table needs at least one row")
-        if any(row >= len(self.latency_s) for row in self.held_rows):
-            raise ValueError(f"held_rows names a row beyond the last, {len(self.latency_s) - 1}")
+        if any(row >= len(self.latency_s) for row in self.estimated_rows):
+            raise ValueError(f"estimated_rows names a row beyond the last, {len(self.latency_s) - 1}")
         try:
             columns = np.array([self.columns[axis] for axis in axes], dtype=np.int64)
         except OverflowError:
@@ -162,7 +187,9 @@ class Table(Part):
 
     def cost_table(self) -> CostTable:
         """The rows as arrays, ready for lookups."""
-        return CostTable(FAMILIES[self.family], self.columns, self.latency_s, self.held_rows)
+        family = FAMILIES[self.family]
+        pace = Pacing(family, self.pace.weights, self.pace.multiprocessors) if self.pace else Pacing(family)
+        return CostTable(family, self.columns, self.latency_s, self.estimated_rows, pace)
 
 
 def _repeats(columns: npt.NDArray[np.int64]) -> bool:

@@ -20,6 +20,7 @@ CODES = frozenset(
         "unknown_field",
         "out_of_range",
         "not_finite",
+        "duplicate_id",
         "unsupported_version",
         "too_large",
     }

@@ -11,11 +11,9 @@ from pathlib import Path
 from pydantic import ValidationError
 
 from profiles.document import FORMAT_VERSION, ProfileDocument
-from profiles.errors import ProfileError, nearest_name, shown
+from profiles.errors import ProfileError, shown
 from profiles.strict_json import parse, read_limited
-
-_CODES = {"missing": "missing_field", "extra_forbidden": "unknown_field", "finite_number": "not_finite"}
-_OUT_OF_RANGE = ("greater_than", "less_than", "too_short", "too_long", "literal_error", "string_", "value_error")
+from profiles.validation import first_error
 
 
 def read_bytes(path: Path) -> bytes:
@@ -43,31 +41,7 @@ def parse_document(data: bytes, name: str) -> ProfileDocument:
     try:
         return ProfileDocument.model_validate(value)
     except ValidationError as error:
-        raise _first_error(error, name) from None
-
-
-def _first_error(error: ValidationError, name: str) -> ProfileError:
-    # An unknown field comes first: next to a missing one it is most often that one, misspelt.
-    first = min(error.errors(include_url=False), key=lambda found: found["type"] != "extra_forbidden")
-    kind, where = first["type"], ".".join(shown(str(part)) for part in first["loc"])
-    code = _CODES.get(kind) or ("out_of_range" if kind.startswith(_OUT_OF_RANGE) else "wrong_type")
-    got = first.get("input")
-    text = first["msg"].removeprefix("Value error, ")
-    if isinstance(got, int | float | str | bool) and kind != "value_error":
-        text += f", got {got!r:.80}"
-    if code == "unknown_field":
-        near = nearest_name(str(first["loc"][-1]), _field_names())
-        text = f"unknown field {shown(str(first['loc'][-1]))!r}" + (f"; did you mean {near!r}?" if near else "")
-    more = error.error_count() - 1
-    rest = f" (and {more} more)" if more else ""
-    return ProfileError(f"{name}: {text}{rest}", code=code, where=where or None)
-
-
-def _field_names() -> list[str]:
-    from profiles import document
-
-    parts = (document.ProfileDocument, document.Device, document.Provenance, document.Table, document.Roofline)
-    return sorted({field for part in parts for field in part.model_fields})
+        raise first_error(error, name, ProfileDocument) from None
 
 
 def document_bytes(document: ProfileDocument) -> bytes:

@@ -1,7 +1,7 @@
 """Rows that do not get faster with size: the largest set of measured rows that a curve can keep.
 
 Measured curves hold noise, spikes and changes of kernel; 3 to 27 % of their steps get faster with more work. A plan
-must not gain from adding work, so each curve keeps its longest non-decreasing subsequence. Every kept row is a
+must not gain from adding work, so each curve keeps its longest or heaviest non-decreasing part. Every kept row is a
 measurement as it was taken (nothing is smoothed), a lone spike up or down never survives, and lookups are
 non-decreasing along the curve because interpolation between kept rows is.
 """
@@ -40,12 +40,46 @@ def longest_rising(values: Floats) -> Bools:
     return keep
 
 
-def rising_rows(columns: Mapping[str, Ints], seconds: Floats, along: str, among: Bools) -> Bools:
-    """A mask over rows: on each line parallel to the axis `along`, the longest non-decreasing part of `among`."""
+def rising_rows(
+    columns: Mapping[str, Ints], seconds: Floats, along: str, among: Bools, weight: Floats | None = None
+) -> Bools:
+    """A mask over rows: on each line parallel to the axis `along`, the largest non-decreasing part of `among`.
+
+    The largest is the longest, or that of the greatest total `weight`.
+    """
     keep = np.zeros(len(seconds), dtype=bool)
     for line in lines(columns, along):
         left = line[among[line]]
-        keep[left[longest_rising(seconds[left])]] = True
+        part = longest_rising(seconds[left]) if weight is None else heaviest_rising(seconds[left], weight[left])
+        keep[left[part]] = True
+    return keep
+
+
+def heaviest_rising(values: Floats, weight: Floats) -> Bools:
+    """A mask of a non-decreasing subsequence of `values` with the greatest total weight, all above zero; O(n log n)."""
+    rank = np.unique(values, return_inverse=True)[1].reshape(-1).tolist()
+    size = len(rank)
+    # A Fenwick tree of prefix maxima over the ranks: the best total that ends at a value so far, and where.
+    best: list[tuple[float, int]] = [(0.0, -1)] * (size + 1)
+    before, top = [-1] * size, (0.0, -1)
+    for index, (place, own) in enumerate(zip(rank, weight.tolist(), strict=True)):
+        found, at = (0.0, -1), place + 1
+        while at > 0:
+            found = max(found, best[at], key=lambda end: end[0])
+            at -= at & -at
+        before[index] = found[1]
+        ends = (found[0] + own, index)
+        top = ends if ends[0] > top[0] else top
+        at = place + 1
+        while at <= size:
+            if ends[0] > best[at][0]:
+                best[at] = ends
+            at += at & -at
+    keep = np.zeros(size, dtype=bool)
+    index = top[1]
+    while index >= 0:
+        keep[index] = True
+        index = before[index]
     return keep
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from profiles.document import Device, ProfileDocument
 from profiles.errors import ProfileError, UnknownNameError
-from profiles.families import COLLECTIVES
+from profiles.families import COLLECTIVES, FAMILIES
 from profiles.priced import MODELLED, Priced
 from profiles.pricing import Extrapolate, Pricer
 from profiles.sizes import Sizes, checked, flat, pick
@@ -132,7 +132,7 @@ class Profile:
         ranks: Sizes,
         *,
         nodes: int = 1,
-        backend: str = "nccl",
+        backend: str | None = None,
         extrapolate: Extrapolate = "refuse",
     ) -> Priced:
         """One collective of `ranks` GPUs on `nodes` nodes.
@@ -141,11 +141,40 @@ class Profile:
         all_gather the whole gathered output; reduce_scatter the whole input; all_to_all one rank's whole send buffer.
         So each rank sends (ranks - 1) / ranks of it over the wire (all_reduce: twice that). Fractions of a byte are
         allowed. More ranks or other nodes than measured are refused even under roofline: another link is another law.
+
+        `backend` None is nccl, or what the profile has where that is one other; several others must be told apart.
         """
         if operation not in COLLECTIVES:
             raise UnknownNameError("collective", operation, COLLECTIVES, code="out_of_range")
+        backend = self._collective_backend(operation) if backend is None else backend
         axes = {"nodes": nodes, "ranks": ranks, "message_bytes": message_bytes}
         return self._price(operation, axes, self._collective_dtype(operation, backend), extrapolate, backend=backend)
+
+    def operation(
+        self,
+        family: str,
+        axes: Mapping[str, Sizes],
+        *,
+        dtype: str = "bf16",
+        backend: str = "",
+        workload: str = "",
+        extrapolate: Extrapolate = "refuse",
+    ) -> Priced:
+        """One operation of any family, by all its axes as `profiles.families` names them.
+
+        Encoder attention is looked up as rows of equal queries and keys: `attention` takes other shapes too.
+        Raises `ProfileError` for an unknown family and for axes that are not the family's.
+        """
+        if family not in FAMILIES:
+            raise UnknownNameError("family", family, FAMILIES, code="out_of_range")
+        needed = FAMILIES[family].axes
+        if set(axes) != set(needed):
+            raise ProfileError(
+                f"the axes of {family} are {', '.join(needed)}; got {', '.join(axes) or 'none'}",
+                code="missing_field" if set(axes) < set(needed) else "unknown_field",
+                where="axes",
+            )
+        return self._price(family, axes, dtype, extrapolate, backend=backend, workload=workload)
 
     def cost_error(self, family: str, dtype: str = "bf16") -> tuple[float, float] | None:
         """(median, p90) of the stored leave-one-out error along the family's curves, or None if none is stored."""
@@ -157,6 +186,20 @@ class Profile:
     def cost_table(self, family: str, dtype: str = "bf16", *, backend: str = "", workload: str = "") -> CostTable:
         """The rows behind the lookups of one family. Raises `ProfileError` if the profile has no such table."""
         return self._pricer.table((family, dtype, backend, workload))
+
+    def _collective_backend(self, operation: str) -> str:
+        backends = {table.backend for table in self.document.tables if table.family == operation}
+        known = sorted(backend for backend in backends if not backend.endswith("_in_place"))
+        if "nccl" in known or not known:
+            return "nccl"
+        if len(known) > 1:
+            raise ProfileError(
+                f"profile {self.name} has {operation} of several backends and none is nccl: name one of "
+                f"{', '.join(known)}",
+                code="out_of_range",
+                where="backend",
+            )
+        return known[0]
 
     def _collective_dtype(self, operation: str, backend: str) -> str:
         """Bytes decide what a collective costs, so the dtype it was measured with is not asked for."""

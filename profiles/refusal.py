@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
+from profiles.families import COLLECTIVES
+from profiles.roofline import MODELS
 from profiles.table import CostTable
 
 Floats = npt.NDArray[np.float64]
@@ -53,7 +55,9 @@ def _reason(table: CostTable, point: Mapping[str, float]) -> str:
 
 
 def _advice(table: CostTable) -> str:
-    if "ranks" in table.family.axes:
+    if table.family.name not in MODELS:
+        return f"Import or measure such rows: {table.family.name} has no formula to extrapolate with"
+    if table.family.name in COLLECTIVES:
         return "Describe the link between nodes in the cluster, or import a log measured at this size"
     return "Say `extrapolate: roofline` to price it from a fitted model, or import or measure such rows"
 

@@ -30,3 +30,13 @@ def merge_repeats(
     centre = np.empty(len(order))
     centre[order] = np.repeat(np.where(count > 1, merged, np.nan), count)
     return {axis: column[starts] for axis, column in ordered.items()}, merged, centre
+
+
+def positions(keys: Mapping[str, Ints], rows: Mapping[str, Ints], axes: Sequence[str]) -> Ints:
+    """For each of `rows` the number of its row among `keys`, which are one a key; -1 where there is none."""
+    stacked = np.stack([np.concatenate([keys[axis], rows[axis]]) for axis in axes])
+    number = np.unique(stacked, axis=1, return_inverse=True)[1].reshape(-1)
+    many = len(keys[axes[0]])
+    place = np.full(int(number.max(initial=-1)) + 1, -1, dtype=np.int64)
+    place[number[:many]] = np.arange(many)
+    return place[number[many:]]

@@ -71,6 +71,42 @@ def _moe(axes: Axes, c: Coefficients, size: float) -> Floats:
     return c["overhead_s"] + _either(compute, memory + moved)
 
 
+# Latent attention of DeepSeek V2 and V3, Kimi K2: a head multiplies 192 numbers (128 and 64 with positions) to score
+# and 128 to read out; a decoding step works on the cached latent of 576 (512 and 64), shared by all heads.
+_SCORED, _READ, _LATENT, _LATENT_READ = 192.0, 128.0, 576.0, 512.0
+
+
+def _mla_prefill(axes: Axes, c: Coefficients, size: float) -> Floats:
+    heads, length = axes["batch"] * axes["heads"], axes["length"]
+    compute = (_SCORED + _READ) * (heads * length + c["rows_0"]) * (length + c["length_0"]) / c["flop_per_s"]
+    memory = size * 2.0 * heads * length * (_SCORED + _READ) / c["bytes_per_s"]
+    return c["overhead_s"] + _either(compute, memory)
+
+
+def _mla_decode(axes: Axes, c: Coefficients, size: float) -> Floats:
+    heads, length = axes["batch"] * axes["heads"], axes["kv_length"]
+    compute = 2.0 * (_LATENT + _LATENT_READ) * (heads + c["rows_0"]) * (length + c["length_0"]) / c["flop_per_s"]
+    memory = size * axes["batch"] * length * _LATENT / c["bytes_per_s"]
+    return c["overhead_s"] + _either(compute, memory)
+
+
+def _mla_bmm(axes: Axes, c: Coefficients, size: float) -> Floats:
+    heads, tokens = axes["heads"], axes["tokens"]
+    compute = 2.0 * _READ * _LATENT_READ * heads * (tokens + c["tokens_0"]) / c["flop_per_s"]
+    memory = size * heads * (_READ * _LATENT_READ + tokens * (_READ + _LATENT_READ)) / c["bytes_per_s"]
+    return c["overhead_s"] + _either(compute, memory)
+
+
+def _mlp(axes: Axes, c: Coefficients, size: float) -> Floats:
+    weights = 3.0 * axes["hidden"] * axes["ffn"]
+    compute = 2.0 * weights * (axes["tokens"] + c["tokens_0"]) / c["flop_per_s"]
+    return c["overhead_s"] + _either(compute, size * weights / c["bytes_per_s"])
+
+
+def _elementwise(axes: Axes, c: Coefficients, size: float) -> Floats:
+    return np.asarray(c["overhead_s"] + size * axes["tokens"] * axes["width"] / c["bytes_per_s"])
+
+
 def wire_bytes(operation: str, message_bytes: Floats, ranks: Floats) -> Floats:
     """Bytes each rank sends in the bandwidth-optimal algorithm, for a message in the nccl-tests convention."""
     if operation in ("send_recv", "broadcast"):
@@ -94,15 +130,25 @@ def _copy(axes: Axes, c: Coefficients, _size: float) -> Floats:
 _ATTENTION = {"overhead_s": 1e-5, "flop_per_s": 3e14, "bytes_per_s": 1e12, "rows_0": 1e4, "length_0": 1e2}
 _GEMM = {"overhead_s": 5e-6, "flop_per_s": 5e14, "bytes_per_s": 1e12, "m_0": 20.0, "n_0": 20.0, "k_0": 50.0}
 
+_PRODUCT = {"overhead_s": 2e-5, "flop_per_s": 3e14, "bytes_per_s": 1e12, "tokens_0": 10.0}
+
 MODELS: dict[str, Model] = {
     "gemm": Model(_GEMM, _gemm),
     "encoder_attention": Model(_ATTENTION, _encoder),
     "prefill_attention": Model(_ATTENTION, _prefill),
     "decode_attention": Model({**_ATTENTION, "rows_0": 10.0}, _decode),
-    "moe_gemm": Model({"overhead_s": 2e-5, "flop_per_s": 3e14, "bytes_per_s": 1e12, "tokens_0": 10.0}, _moe),
+    "mla_prefill": Model(_ATTENTION, _mla_prefill),
+    "mla_decode": Model({**_ATTENTION, "rows_0": 10.0}, _mla_decode),
+    "mla_bmm": Model(_PRODUCT, _mla_bmm),
+    "mlp": Model(_PRODUCT, _mlp),
+    "moe_gemm": Model(_PRODUCT, _moe),
+    "elementwise": Model({"overhead_s": 5e-6, "bytes_per_s": 1e12}, _elementwise),
     "memory_copy": Model({"overhead_s": 5e-6, "bytes_per_s": 1e11}, _copy),
     **{operation: _collective(operation) for operation in COLLECTIVES},
 }
+
+
+"""Families without a formula are not extrapolated: their time is of several kernels, or of a link."""
 
 
 def modelled_seconds(family: str, axes: Axes, coefficients: Coefficients, element_bytes: float) -> Floats:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -11,14 +11,18 @@ import numpy as np
 import numpy.typing as npt
 
 from profiles.families import Family
+from profiles.pace import Pacing
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
 Bools = npt.NDArray[np.bool_]
+Pace = Callable[[Sequence[Floats], "Floats | Ints"], Floats]
 
 # A row's key is its curve's number above its place on the curve, so that one sorted array serves all curves at once.
 _SHIFT = 44
 LARGEST_AXIS_VALUE = (1 << _SHIFT) - 1
+MOST_PLACES = 4_000_000
+"""Up to this many (curve, size) places a grid remembers the row below each, instead of searching for it."""
 
 
 @dataclass(frozen=True)
@@ -31,9 +35,14 @@ class Looked:
 
 
 class Grid:
-    """The rows of one table that share their exact axes: curves along one axis, on a possibly ragged outer grid."""
+    """The rows of one table that share their exact axes: curves along one axis, on a possibly ragged outer grid.
 
-    def __init__(self, outer: Sequence[Ints], along: Ints, seconds: Floats, held: Bools) -> None:
+    `pace` gives u of outer and along columns (`profiles.pace`): log seconds are linear in it between two rows.
+    """
+
+    def __init__(
+        self, outer: Sequence[Ints], along: Ints, seconds: Floats, estimated: Bools, pace: Pace | None
+    ) -> None:
         self.knots = [np.unique(column) for column in outer]
         shape = tuple(len(knots) for knots in self.knots)
         cells = [np.searchsorted(knots, column) for knots, column in zip(self.knots, outer, strict=True)]
@@ -44,11 +53,23 @@ class Grid:
         self.shape = shape
         order = np.lexsort((along, curve))
         curve, self.along, self.seconds = curve[order].astype(np.int64), along[order], seconds[order]
-        self.own = ~held[order]
-        self.key = (curve << _SHIFT) | self.along
-        self.log_along, self.log_seconds = np.log(self.along), np.log(self.seconds)
+        self.own = ~estimated[order]
+        self.log_seconds = np.log(self.seconds)
         self.start = np.searchsorted(curve, np.arange(len(present)))
         self.stop = np.append(self.start[1:], len(curve)) - 1
+        self._outer = [column[order][self.start].astype(np.float64) for column in outer]
+        self._pace = pace
+        self.pace = (
+            np.log(self.along) if pace is None else pace([c[order].astype(np.float64) for c in outer], self.along)
+        )
+        self._steps = np.unique(self.along)
+        self._key = (curve << _SHIFT) | self.along
+        places = len(present) * len(self._steps)
+        self._low = (
+            self._below(np.arange(places) // len(self._steps), np.tile(self._steps, len(present)))
+            if (places <= MOST_PLACES)
+            else None
+        )
 
     def bounds(self, axis: int) -> tuple[int, int]:
         """Smallest and largest measured value of an outer axis, by its position."""
@@ -85,36 +106,48 @@ class Grid:
             corners.append((self.curve_of_cell[cell], weight))
         return corners, np.broadcast_to(outside, (size,))
 
-    def _on_curve(self, curve: Ints, along: Floats) -> tuple[Floats, Bools, Floats, Bools]:
-        """Log seconds, whether a row was met, that row's own seconds, and whether the query is off the curve."""
-        first, last = self.start[curve], self.stop[curve]
-        key = (curve << _SHIFT) | np.floor(along).astype(np.int64)
-        low = np.clip(np.searchsorted(self.key, key, side="right") - 1, first, last)
+    def _below(self, curve: Ints, along: Ints) -> Ints:
+        """The row of each curve at or before `along`, its first row before that."""
+        low = np.searchsorted(self._key, (curve << _SHIFT) | along, side="right") - 1
+        return np.clip(low, self.start[curve], self.stop[curve])
+
+    def _on_curve(self, curve: Ints, along: Floats, step: Ints, pace: Floats) -> tuple[Floats, Ints, Bools]:
+        """Log seconds at `pace`, the row at or before, and whether the query is off the curve."""
+        if self._low is None:
+            low = self._below(curve, np.floor(along).astype(np.int64))
+        else:
+            low = self._low[curve * len(self._steps) + step]
+        last = self.stop[curve]
         high = np.minimum(low + 1, last)
-        met = self.along[low] == along
-        span = self.log_along[high] - self.log_along[low]
-        step = np.log(np.maximum(along, 1e-300)) - self.log_along[low]
-        weight = np.divide(step, span, out=np.zeros_like(span), where=(span > 0) & ~met)
-        log_seconds = self.log_seconds[low] + weight * (self.log_seconds[high] - self.log_seconds[low])
-        off = (along < self.along[first]) | (along > self.along[last])
-        return log_seconds, met & self.own[low], self.seconds[low], off
+        start, at_low = self.pace[low], self.log_seconds[low]
+        span = self.pace[high] - start
+        span[span <= 0.0] = np.inf
+        log_seconds = at_low + (pace - start) / span * (self.log_seconds[high] - at_low)
+        return log_seconds, low, (along < self.along[self.start[curve]]) | (along > self.along[last])
 
     def look_up(self, outer: Sequence[Floats], along: Floats) -> Looked:
         """Price flat queries: log-log linear along a curve, multilinear in the logarithms of the outer axes."""
         corners, outside = self._corners(outer, along.size)
         outside = outside.copy()
+        step = np.maximum(np.searchsorted(self._steps, along, side="right") - 1, 0)
+        plain = np.log(np.maximum(along, 1e-300))
         total = np.zeros(along.size)
         exact = np.zeros(along.size, dtype=bool)
         row = np.zeros(along.size)
         for curve, weight in corners:
             needed = weight > 0
-            outside |= needed & (curve < 0)
-            log_seconds, met, seconds, off = self._on_curve(np.maximum(curve, 0), along)
-            outside |= needed & off
+            if not needed.any():
+                continue
+            missing = curve < 0
+            safe = np.maximum(curve, 0) if missing.any() else curve
+            pace = plain if self._pace is None else self._pace([column[safe] for column in self._outer], along)
+            log_seconds, low, off = self._on_curve(safe, along, step, pace)
+            outside |= needed & (missing | off)
             total += np.where(needed, weight * log_seconds, 0.0)
-            alone = (weight == 1.0) & met
-            exact |= alone
-            row = np.where(alone, seconds, row)
+            alone = (weight == 1.0) & (self.along[low] == along)
+            row = np.where(alone, self.seconds[low], row)
+            exact |= alone & self.own[low]
+            total = np.where(alone & ~self.own[low], self.log_seconds[low], total)
         exact &= ~outside
         seconds = np.where(exact, row, np.exp(total))
         return Looked(np.where(outside, np.nan, seconds), exact, outside)
@@ -135,7 +168,7 @@ class Grid:
 class CostTable:
     """Measured rows of one family: columns of positive integers, and seconds. Immutable after construction.
 
-    `held` numbers the rows whose time is that of a neighbour: they bound a curve but are not measurements.
+    `estimated` numbers the rows that are no measurements of their own; `pacing` is how time moves between two rows.
     """
 
     def __init__(
@@ -143,13 +176,15 @@ class CostTable:
         family: Family,
         columns: Mapping[str, Sequence[int] | Ints],
         seconds: Sequence[float] | Floats,
-        held: Sequence[int] | Ints = (),
+        estimated: Sequence[int] | Ints = (),
+        pacing: Pacing | None = None,
     ) -> None:
         self.family = family
         self._columns = {axis: np.asarray(columns[axis], dtype=np.int64) for axis in family.axes}
         self._seconds = np.asarray(seconds, dtype=np.float64)
-        self.held = np.zeros(len(self._seconds), dtype=bool)
-        self.held[np.asarray(held, dtype=np.int64)] = True
+        self.estimated = np.zeros(len(self._seconds), dtype=bool)
+        self.estimated[np.asarray(estimated, dtype=np.int64)] = True
+        self.pacing = pacing or Pacing(family)
 
     @property
     def rows(self) -> int:
@@ -181,9 +216,23 @@ class CostTable:
         for number, group in enumerate(groups):
             rows = order[cuts[number] : cuts[number + 1]]
             outer = [self._columns[axis][rows] for axis in family.outer]
-            along, seconds, held = self._columns[family.along][rows], self._seconds[rows], self.held[rows]
-            grids[tuple(group.tolist())] = Grid(outer, along, seconds, held)
+            along, seconds, estimated = self._columns[family.along][rows], self._seconds[rows], self.estimated[rows]
+            grids[tuple(group.tolist())] = Grid(outer, along, seconds, estimated, self._pace(group.tolist()))
         return grids
+
+    def _pace(self, group: Sequence[int]) -> Pace | None:
+        """u of outer and along columns at the exact axes `group`; None for log-log."""
+        family, pacing = self.family, self.pacing
+        if pacing.plain:
+            return None
+        exact = {axis: float(value) for axis, value in zip(family.exact, group, strict=True)}
+
+        def pace(outer: Sequence[Floats], along: Floats | Ints) -> Floats:
+            axes = {axis: np.asarray(value) for axis, value in exact.items()}
+            axes |= dict(zip(family.outer, outer, strict=True))
+            return pacing.of({**axes, family.along: np.asarray(along, dtype=np.float64)})
+
+        return pace
 
     def measured_range(self, axis: str) -> tuple[int, int]:
         """Smallest and largest measured value of an axis over all rows."""

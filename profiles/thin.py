@@ -8,25 +8,24 @@ import numpy as np
 import numpy.typing as npt
 
 from profiles.monotone import lines
+from profiles.pace import Pacing
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
 
 
-def thinned_rows(columns: Mapping[str, Ints], seconds: Floats, along: str, tolerance: float, among: Bools) -> Bools:
-    """A mask over rows, some of `among`.
+def thinned_rows(columns: Mapping[str, Ints], seconds: Floats, pacing: Pacing, tolerance: float) -> Bools:
+    """A mask over rows: both ends of each curve stay, and the kept rows give every other back.
 
-    Both ends of each curve stay, and log-log interpolation between the kept rows gives every dropped row back within a
-    factor of 1 + `tolerance` (Ramer, Douglas and Peucker's split at the worst row).
+    Interpolation at the table's pace gives it back within a factor of 1 + `tolerance` (Ramer, Douglas and Peucker's
+    split at the worst row).
     """
     keep = np.zeros(len(seconds), dtype=bool)
     allowed = np.log1p(tolerance)
-    for whole in lines(columns, along):
-        line = whole[among[whole]]
-        if not len(line):
-            continue
-        x, y = np.log(columns[along][line]), np.log(seconds[line])
+    pace = pacing.of({axis: column.astype(np.float64) for axis, column in columns.items()})
+    for line in lines(columns, pacing.family.along):
+        x, y = pace[line], np.log(seconds[line])
         kept = [0, len(line) - 1]
         spans = [(0, len(line) - 1)]
         while spans:

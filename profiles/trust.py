@@ -2,20 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 import numpy.typing as npt
 
 from profiles.beyond import seconds_beyond
+from profiles.curves import rising_curves
 from profiles.document import HeldOut, Roofline
 from profiles.encoder import Fitted, surface, surface_seconds
+from profiles.families import Family
 from profiles.monotone import lines
+from profiles.repeats import merge_repeats, positions
 from profiles.roofline import fit_roofline, modelled_seconds
+from profiles.siblings import have_siblings
 from profiles.table import CostTable
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]
+Bools = npt.NDArray[np.bool_]
+
+REGIONS = (
+    ("under 10 us", 0.0, 1e-5),
+    ("10 to 100 us", 1e-5, 1e-4),
+    ("100 us to 1 ms", 1e-4, 1e-3),
+    ("1 to 10 ms", 1e-3, 1e-2),
+    ("over 10 ms", 1e-2, np.inf),
+)
+FEWEST_IN_REGION = 30
+SAMPLED, MOST_FOLDS = 2000, 8
 
 
 def held_out(what: str, predicted: Floats, measured: Floats) -> HeldOut:
@@ -38,43 +53,71 @@ def _short(value: np.floating) -> float:
     return float(f"{float(value):.3e}")
 
 
-def leave_one_out(table: CostTable, columns: Mapping[str, Ints], seconds: Floats) -> list[HeldOut]:
-    """Errors over rows as they were read (repeats and spikes included): first along the curves, then by outer axis.
+def leave_one_out(
+    table: CostTable, columns: Mapping[str, Ints], seconds: Floats, element_bytes: float
+) -> list[HeldOut]:
+    """Errors over rows as they were read (repeats and spikes included), each priced from a table made without it.
 
-    Along the curves a row's own key is left out and its two neighbours predict it; across an outer axis all rows with
-    one value of it are left out. Rows at the end of a curve have no second neighbour and are not scored.
+    1. One value of the axis along the curves left out everywhere: what a lookup between two measured sizes is off.
+    2. One value of each outer axis left out everywhere.
+    3. Where rows have siblings, one row left out: its curve and its siblings are there, it is not.
+    4. The first again, by region of measured time.
+
+    Values are left out every second at once, so that neighbours stay; rows are drawn (seed 0, at most SAMPLED) and left
+    out at most 5 % at once. What has no second neighbour is not scored. `table` gives the family and the pace.
     """
     family = table.family
-    errors = [held_out(f"one value of {family.along}", _without_own_row(table, columns), seconds)]
-    for axis in family.outer:
-        predicted = np.full(table.rows, np.nan)
-        values = np.unique(table.columns[axis])
-        for value in values[1:-1]:
-            gone = table.columns[axis] == value
-            held = np.flatnonzero(table.held[~gone])
-            rest = CostTable(family, {a: c[~gone] for a, c in table.columns.items()}, table.seconds[~gone], held)
-            query = {a: c[gone].astype(np.float64) for a, c in table.columns.items()}
-            predicted[gone] = rest.look_up(query).seconds
-        errors.append(held_out(f"one value of {axis}", predicted, table.seconds))
-    return errors
+    keys, own, _ = merge_repeats(columns, seconds, family.axes)
+    place = positions(keys, columns, family.axes)
+
+    def price_without(gone: Bools) -> Floats:
+        rest, wanted = ({axis: column[part] for axis, column in keys.items()} for part in (~gone, gone))
+        made = rising_curves(family, rest, own[~gone], element_bytes, table.pacing.multiprocessors, wanted)
+        asked = CostTable(family, made.columns, made.seconds, (), table.pacing)
+        return asked.look_up({axis: column.astype(np.float64) for axis, column in wanted.items()}).seconds
+
+    def scored(what: str, parts: Iterable[Bools]) -> tuple[HeldOut, Floats]:
+        predicted = np.full(len(own), np.nan)
+        for gone in parts:
+            if gone.any() and not gone.all():
+                predicted[gone] = price_without(gone)
+        return held_out(what, predicted[place], seconds), predicted[place]
+
+    along, alone = scored(f"one value of {family.along}", _every_second(keys[family.along]))
+    errors = [along]
+    errors += [scored(f"one value of {axis}", _every_second(keys[axis]))[0] for axis in family.outer]
+    if have_siblings(family, keys):
+        errors.append(scored("one row", _drawn(family, keys))[0])
+    return [*errors, *_by_duration(along.held_out, alone, seconds)]
 
 
-def _without_own_row(table: CostTable, columns: Mapping[str, Ints]) -> Floats:
-    """Each row's price from the table without that row: from the neighbours where it is in the table."""
-    family = table.family
-    own = table.columns
-    alone = np.full(table.rows, np.nan)
-    for line in lines(own, family.along):
-        if len(line) < 3:
-            continue
-        x, y = np.log(own[family.along][line]), np.log(table.seconds[line])
-        share = (x[1:-1] - x[:-2]) / (x[2:] - x[:-2])
-        alone[line[1:-1]] = np.exp(y[:-2] + share * (y[2:] - y[:-2]))
-    predicted = table.look_up({axis: column.astype(np.float64) for axis, column in columns.items()}).seconds
-    place = {key: row for row, key in enumerate(zip(*(own[a].tolist() for a in family.axes), strict=True))}
-    rows = zip(*(columns[a].tolist() for a in family.axes), strict=True)
-    at = np.array([place.get(key, -1) for key in rows], dtype=np.int64)
-    return np.where((at >= 0) & ~table.held[at], alone[at], predicted)
+def _every_second(column: Ints) -> Iterator[Bools]:
+    """Rows with every second value strictly inside the column's range, then those with the others."""
+    values, number = np.unique(column, return_inverse=True)
+    inside = (number > 0) & (number < len(values) - 1)
+    yield from (inside & (number % 2 == part) for part in (0, 1))
+
+
+def _drawn(family: Family, keys: Mapping[str, Ints]) -> Iterator[Bools]:
+    """Rows strictly inside their curves, at most SAMPLED and a twentieth of all at once."""
+    many = len(keys[family.along])
+    inner = np.sort(np.concatenate([line[1:-1] for line in lines(keys, family.along)]))
+    drawn = np.random.default_rng(0).permutation(inner)[:SAMPLED]
+    folds = min(MOST_FOLDS, -(-20 * len(drawn) // many))
+    for fold in range(folds):
+        gone = np.zeros(many, dtype=bool)
+        gone[drawn[fold::folds]] = True
+        yield gone
+
+
+def _by_duration(what: str, predicted: Floats, seconds: Floats) -> list[HeldOut]:
+    """The errors of rows of each region of measured time that holds at least FEWEST_IN_REGION of them."""
+    known, found = np.isfinite(predicted), []
+    for name, low, high in REGIONS:
+        inside = known & (seconds >= low) & (seconds < high)
+        if np.count_nonzero(inside) >= FEWEST_IN_REGION:
+            found.append(held_out(what, predicted[inside], seconds[inside]).model_copy(update={"region": name}))
+    return found
 
 
 def fitted_roofline(table: CostTable, element_bytes: float) -> Roofline:

@@ -39,6 +39,8 @@ FORBIDDEN = [
     Import(SOLVERS, "solvers/counting.py", "import planner.errors"),
     Import(LAYERS, "planner/plan.py", "import planner.difference"),
     Import(LAYERS, "planner/difference.py", "import planner.reports.terminal"),
+    Import(LAYERS, "planner/runner/execute.py", "import planner.reports.run"),
+    Import(LAYERS, "planner/program.py", "import planner.runner.rank"),
     Import(LAYERS, "planner/errors.py", "import planner.cli"),
     Import(LAYERS, "planner/papers/zellige/presentation.py", "import planner.console"),
     Import(LAYERS, "planner/a_module_without_a_layer.py", "import math"),

@@ -25,6 +25,7 @@ COMMANDS = {
     "check": "Recompute what plans say from the plans alone.",
     "compare": "Put a plan beside each baseline, with ratios.",
     "show": "Draw a plan in the terminal.",
+    "run": "Execute a plan with real processes, measured beside predicted.",
     "diff": "Compare two plans: inputs and decisions exactly, metrics within a tolerance.",
     "schema": "Print the JSON Schema of a document.",
     "profile": "List, show and import hardware cost tables.",

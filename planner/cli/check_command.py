@@ -7,24 +7,32 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from planner.measured import Against
     from planner.paper import Violation
+    from planner.plan import Plan
+    from planner.step_log import StepTimes
 
 
 @click.command("check", epilog="Example: plan check plan.json")
 @click.argument("plans", nargs=-1, required=True)
+@click.option("--against", "log", metavar="LOG",
+              help="Measured step times beside the prediction: a training log, JSON Lines or CSV.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the output.")
-def command(plans: tuple[str, ...], form: str) -> int:
+def command(plans: tuple[str, ...], log: str | None, form: str) -> int:
     """Recompute feasibility, objective, metrics and solver-free bounds of each PLAN from the plan alone."""
     from planner.api import check, load
     from planner.errors import RefutedError
+    from planner.printable import printable
     from planner.units import percent
 
+    times = _step_times(log)
     refuted: list[tuple[str, Violation]] = []
     results = []
     for path in plans:
         plan = load(path)
         report = check(plan)
         refuted += [(path, violation) for violation in report.violations]
+        against = None if report.violations else _against(plan, times, log)
         proved = max((bound.value for bound in report.bounds), default=None)
         results.append(
             {
@@ -37,6 +45,7 @@ def command(plans: tuple[str, ...], form: str) -> int:
                 "bounds": [vars(bound) for bound in report.bounds],
                 "claimed_bound": plan.certificate.bound if report.claimed_bound else None,
                 "violations": [vars(violation) for violation in report.violations],
+                **({} if against is None else {"against": against.as_object()}),
             }
         )
         if form == "text" and not report.violations:
@@ -45,6 +54,8 @@ def command(plans: tuple[str, ...], form: str) -> int:
             click.echo(
                 f"{path}: ok, {certificate.objective:.6g} {certificate.unit}, gap {percent(certificate.gap)} ({source})"
             )
+            for line in [] if against is None else against.lines():
+                click.echo(printable(line))
     if form == "json":
         from planner.documents import canonical_bytes
 
@@ -56,3 +67,19 @@ def command(plans: tuple[str, ...], form: str) -> int:
             violations=tuple(f"{path}: {violation}" for path, violation in refuted),
         )
     return 0
+
+
+def _step_times(log: str | None) -> StepTimes | None:
+    if log is None:
+        return None
+    from planner.step_log import read_step_times
+
+    return read_step_times(log)
+
+
+def _against(plan: Plan, times: StepTimes | None, log: str | None) -> Against | None:
+    if times is None or log is None:
+        return None
+    from planner.measured import compare_with_log
+
+    return compare_with_log(plan, times, log)

@@ -15,10 +15,13 @@ class _Profile(LazyGroup):
     summaries: ClassVar[Mapping[str, str]] = {
         "list": "The built-in profiles with device, rows and families.",
         "show": "One profile: device, tables with units, ranges, errors, provenance.",
+        "measure": "Measure this machine: operations, memory copies, collectives.",
         "import": "Turn files of a foreign format into a profile.",
+        "fit": "Fit the textbook cost model to each table of a profile.",
+        "check": "Look for units, spikes, holes and contradictions in profiles.",
     }
 
 
 @click.group("profile", cls=_Profile, no_args_is_help=False, epilog="Example: plan profile show h200-sxm")
 def command() -> None:
-    """List, show and import hardware cost tables."""
+    """List, show, measure, import, fit and check hardware cost tables."""

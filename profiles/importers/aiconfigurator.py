@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import importlib.util
 import re
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -17,24 +18,52 @@ import yaml
 
 from profiles.building import RawRows, build_table
 from profiles.document import Device, ProfileDocument, Provenance, Table
-from profiles.errors import ProfileError, UnknownNameError
+from profiles.errors import ProfileError, UnknownNameError, shown
 from profiles.families import FAMILIES
-from profiles.importers.aiconfigurator_rows import READERS, Reader
+from profiles.importers import aiconfigurator_kernels, aiconfigurator_modules, aiconfigurator_moe
+from profiles.importers.aiconfigurator_rows import Reader, Source
+from profiles.importers.assembly import summary, within_bounds
 from profiles.importers.parquet import Frame, read_parquet
 from profiles.strict_json import read_limited
 
 # The kernels of vLLM are the ones that training code calls too: torch linear and FlashAttention.
-FRAMEWORKS = ("vllm", "sglang", "trtllm", "nccl")
+FRAMEWORKS = ("vllm", "sglang", "trtllm", "nccl", "oneccl")
+READERS = (*aiconfigurator_kernels.READERS, *aiconfigurator_modules.READERS, *aiconfigurator_moe.READERS)
+BUILT_IN_TABLES = frozenset(
+    {
+        *(("gemm", dtype) for dtype in ("bf16", "fp8")),
+        *(("moe_gemm", dtype) for dtype in ("bf16", "fp8")),
+        *((f"{kind}_attention", "bf16") for kind in ("encoder", "prefill", "decode")),
+        *((operation, "fp16") for operation in ("all_reduce", "all_gather", "reduce_scatter", "all_to_all")),
+        ("all_reduce", "bf16"),
+    }
+)
+"""Families and dtypes of the built-in profiles."""
 PACKAGE = "aiconfigurator_core"
+MULTIPROCESSORS = {
+    "a100_pcie": 108,
+    "a100_sxm": 108,
+    "a30": 56,
+    "b200_sxm": 148,
+    "h100_pcie": 114,
+    "h100_sxm": 132,
+    "h200_sxm": 132,
+    "l40s": 142,
+}
+"""Streaming multiprocessors, from the vendor's architecture papers; the YAML does not state them."""
 
 
 @dataclass(frozen=True)
 class Reduction:
-    """How a built-in profile is made smaller: relative tolerance by family, digits kept, and which rows are left in."""
+    """How a built-in profile is made smaller: relative tolerance by family, digits kept, and which rows are left in.
+
+    `tables` are the families and dtypes that are read at all.
+    """
 
     tolerance: dict[str, float]
     digits: int
     keep: Callable[[RawRows], RawRows | None]
+    tables: frozenset[tuple[str, str]] = BUILT_IN_TABLES
 
 
 @dataclass(frozen=True)
@@ -43,7 +72,7 @@ class _Candidate:
     framework: str
     version: str
     stated: str
-    devices: tuple[str, ...]
+    devices: dict[str, int]
     rows: tuple[RawRows, ...]
 
     def rank(self, raw: RawRows) -> tuple[int, int, tuple[float, ...], str]:
@@ -77,9 +106,16 @@ def systems_root(root: Path | None = None) -> Path:
 
 
 def import_system(
-    system: str, *, root: Path | None = None, name: str | None = None, reduction: Reduction | None = None
+    system: str,
+    *,
+    root: Path | None = None,
+    name: str | None = None,
+    families: Collection[str] = (),
+    reduction: Reduction | None = None,
 ) -> tuple[ProfileDocument, list[str]]:
     """The profile of one system (such as `h200_sxm`), and one line for everything that was left out or merged.
+
+    `families` names the only ones to read, none for all.
 
     Of several frameworks and versions each table takes one: of those with at least a quarter of the rows of the
     largest, the one measured up to the largest size, then vLLM before SGLang before TensorRT-LLM, then the newest.
@@ -90,21 +126,32 @@ def import_system(
     if system not in known:
         raise UnknownNameError("aiconfigurator system", system, known, code="unknown_profile")
     messages: list[str] = []
-    chosen = _choose(list(_candidates(folder, system, messages)), messages)
+    wanted = set(families) or {family for family, _ in reduction.tables} if reduction else set(families or FAMILIES)
+    chosen = _choose(list(_candidates(folder, system, wanted, messages)), messages)
+    if reduction is not None:
+        chosen = [offer for offer in chosen if (offer[1].family, offer[1].dtype) in reduction.tables]
+    multiprocessors = MULTIPROCESSORS.get(system)
     tables: list[Table] = []
     sources: dict[str, _Candidate] = {}
     for candidate, raw in chosen:
         if reduction is None:
-            table = build_table(raw)
+            table = build_table(raw, multiprocessors=multiprocessors)
         elif (kept := reduction.keep(raw)) is None:
             messages.append(f"{raw.family}/{raw.dtype}/{raw.backend or raw.workload}: left out by the reduction")
             continue
         else:
-            table = build_table(kept, tolerance=reduction.tolerance.get(raw.family, 0.0), digits=reduction.digits)
+            tolerance = reduction.tolerance.get(raw.family, 0.0)
+            table = build_table(kept, tolerance=tolerance, digits=reduction.digits, multiprocessors=multiprocessors)
         tables.append(table)
         sources[raw.provenance] = candidate
-        messages.append(_summary(table))
-    if not any(table.family == "encoder_attention" for table in tables):
+        messages.append(summary(table))
+    if not tables:
+        raise ProfileError(
+            f"{system} has no rows of {', '.join(families) or 'any family'}: the source holds no measurement of it",
+            code="missing_field",
+            where="family" if families else "system",
+        )
+    if "encoder_attention" in wanted and not any(table.family == "encoder_attention" for table in tables):
         messages.append("encoder_attention: not measured on this system")
     document = ProfileDocument(
         name=name or system.replace("_", "-"),
@@ -126,40 +173,63 @@ def import_system(
     return document, messages
 
 
+def chosen_rows(system: str, families: Collection[str]) -> list[RawRows]:
+    """The rows of `families` that `import_system` would make tables of, from the installed package."""
+    folder = systems_root(None)
+    return [raw for _, raw in _choose(list(_candidates(folder, system, families, [])), [])]
+
+
 def read_device(path: Path, name: str | None = None) -> Device:
     """The vendor's facts in a system YAML; `*_empirical_*` factors and everything under `misc` are never read."""
-    data = yaml.safe_load(read_limited(path).decode("utf-8"))
-    gpu, node = data["gpu"], data["node"]
+    try:
+        data = yaml.safe_load(read_limited(path).decode("utf-8"))
+        return _device(data["gpu"], data["node"], name or path.stem, MULTIPROCESSORS.get(path.stem))
+    except (yaml.YAMLError, UnicodeDecodeError, KeyError, TypeError, ValueError) as error:
+        raise ProfileError(
+            f"{path.name} does not describe a system as expected: {shown(str(error))}", code="wrong_type"
+        ) from None
+
+
+def _device(gpu: Mapping[str, float], node: Mapping[str, float], name: str, multiprocessors: int | None) -> Device:
     peaks = {"bf16": "bfloat16_tc_flops", "fp16": "bfloat16_tc_flops", "fp8": "fp8_tc_flops", "int8": "int8_tc_flops"}
     return Device(
-        name=name or path.stem,
+        name=name,
         memory_bytes=int(gpu["mem_capacity"]),
         memory_bandwidth_bytes_per_s=float(gpu["mem_bw"]),
         peak_flop_per_s={dtype: float(gpu[key]) for dtype, key in peaks.items() if gpu.get(key)},
+        multiprocessors=multiprocessors,
         gpus_per_node=int(node["num_gpus_per_node"]),
         intra_node_bandwidth_bytes_per_s=float(node["intra_node_bw"]),
     )
 
 
-def _candidates(folder: Path, system: str, messages: list[str]) -> Iterator[_Candidate]:
+def _candidates(folder: Path, system: str, wanted: Collection[str], messages: list[str]) -> Iterator[_Candidate]:
+    gpus_per_node = read_device(folder / f"{system}.yaml").gpus_per_node or 8
     for reader in READERS:
+        if not set(reader.families) & set(wanted):
+            continue
         for path in sorted((folder / "data" / system / reader.folder).glob(f"*/*/{reader.file}")):
             framework, version = path.parts[-3], path.parts[-2]
             if framework not in FRAMEWORKS:
                 messages.append(f"{path.relative_to(folder)}: framework {framework} is not read")
                 continue
             frame = read_parquet(path)
-            rows = tuple(_rows(reader, frame, f"{reader.id}:{framework}:{version}", messages))
-            devices = tuple(np.unique(frame.text("device")).tolist()) if "device" in frame else ()
-            yield _Candidate(path, framework, version, _stated(frame), devices, rows)
+            source = Source(f"{reader.id}:{framework}:{version}", gpus_per_node, messages)
+            rows, refused = within_bounds(raw for raw in _rows(reader, frame, source) if raw.family in wanted)
+            messages += refused
+            devices = Counter(frame.text("device").tolist()) if "device" in frame else {}
+            yield _Candidate(path, framework, version, _stated(frame), devices, tuple(rows))
 
 
 def _one_device(chosen: list[tuple[_Candidate, RawRows]], system: str, messages: list[str]) -> str | None:
-    """The device that the rows name, or None; two devices under one system would be two cost tables in one."""
-    devices = sorted({device for candidate, _ in chosen for device in candidate.devices})
-    if len(devices) > 1:
-        messages.append(f"rows of {system} name several devices: {', '.join(devices)}")
-    return devices[0] if devices else None
+    """The device that most rows name, or None. Other names are said: some are other spellings, some other cards."""
+    count: Counter[str] = Counter()
+    for candidate in {id(candidate): candidate for candidate, _ in chosen}.values():
+        count.update(candidate.devices)
+    if len(count) > 1:
+        others = ", ".join(f"{name} ({rows} rows)" for name, rows in sorted(count.items()))
+        messages.append(f"rows of {system} name several devices: {others}")
+    return max(sorted(count), key=lambda name: count[name]) if count else None
 
 
 def _stated(frame: Frame) -> str:
@@ -172,12 +242,14 @@ def _stated(frame: Frame) -> str:
     return "rows state: " + "; ".join(parts)
 
 
-def _rows(reader: Reader, frame: Frame, source: str, messages: list[str]) -> Iterator[RawRows]:
-    seconds = frame.numbers("latency") * reader.seconds_per_unit
-    usable = np.isfinite(seconds) & (seconds > 0)
-    if not usable.all():
-        messages.append(f"{source}: {int((~usable).sum())} rows without a positive finite latency refused")
-    yield from reader.read(frame.where(usable), seconds[usable], source)
+def _rows(reader: Reader, frame: Frame, source: Source) -> Iterator[RawRows]:
+    seconds = np.full(len(frame), reader.seconds_per_unit)
+    if reader.times:
+        seconds *= np.sum([frame.numbers(name) for name in reader.times], axis=0)
+        usable = np.isfinite(seconds) & (seconds > 0)
+        source.refuse(int((~usable).sum()), "without a positive finite latency refused")
+        frame, seconds = frame.where(usable), seconds[usable]
+    yield from reader.read(frame, seconds, source)
 
 
 def _choose(candidates: list[_Candidate], messages: list[str]) -> list[tuple[_Candidate, RawRows]]:
@@ -197,15 +269,6 @@ def _choose(candidates: list[_Candidate], messages: list[str]) -> list[tuple[_Ca
             name = "/".join(part for part in key if part)
             messages.append(f"{name}: taken from {best[1].provenance}, not used: {', '.join(others)}")
     return chosen
-
-
-def _summary(table: Table) -> str:
-    name = "/".join(part for part in table.key if part)
-    counts = table.counts
-    return (
-        f"{name}: {counts.read} rows read, {counts.repeats_merged} repeats merged, {counts.not_monotone_dropped} that "
-        f"get faster with size dropped, {counts.thinned} thinned, {len(table.latency_s)} kept ({table.provenance})"
-    )
 
 
 def _notes(tables: list[Table]) -> list[str]:

@@ -38,6 +38,8 @@ NAMELESS = "the log does not say which collective it measured: name it in front,
 _PREFIX = re.compile(r"^\s*(?:\[\d+,\d+\]<std(?:out|err)>:|\d+: ?)\s*(?=[#\d]|$)")
 _TEST = re.compile(r"\b(all_reduce|all_gather|reduce_scatter|alltoall|sendrecv|broadcast|reduce|gather|scatter)_perf\b")
 _RANK = re.compile(r"#\s*Rank\s+(\d+).*?\bon\s+(\S+)\s+device\s+\d+\s+\[[^\]]*\]\s+(.+?)\s*$")
+_RCCL = re.compile(r"rccl-tests: Version|\bRCCL version\b|\bRCCL (?:INFO|WARN)\b|librccl\.so")
+_NCCL = re.compile(r"nccl-tests version")  # RCCL, too, writes NCCL INFO
 _NODES = re.compile(r"\bsrun\b.*?\s-N\s*(\d{1,6})\b|--nodes[= ](\d{1,6})\b")
 _HINTS = (
     ("all_reduce", re.compile(r"all_?reduce", re.I)),
@@ -75,10 +77,11 @@ class _Section:
 
 @dataclass(frozen=True)
 class Log:
-    """The rows of a log, the device it names, and messages `FILE:LINE: reason` for every line that was refused."""
+    """The rows of a log, the device and library it names, and `FILE:LINE: reason` for every line that was refused."""
 
     rows: tuple[LogRow, ...]
     device: str | None
+    library: str | None
     refused: tuple[str, ...]
     remarks: tuple[str, ...]
 
@@ -93,7 +96,14 @@ def read_log(text: str, name: str, operation: str | None = None) -> Log:
     for section in sections:
         rows += _section_rows(section, name, refused, remarks)
     device = next((section.device for section in sections if section.device), None)
-    return Log(tuple(rows), device, tuple(refused), tuple(remarks))
+    return Log(tuple(rows), device, _library(text, device), tuple(refused), tuple(remarks))
+
+
+def _library(text: str, device: str | None) -> str | None:
+    """What the log says of itself: the banner of rccl-tests or of RCCL, else that of nccl-tests, else the vendor."""
+    if _RCCL.search(text) or (device and "AMD" in device.upper().split()):
+        return "rccl"
+    return "nccl" if _NCCL.search(text) or (device and "NVIDIA" in device.upper().split()) else None
 
 
 def _sections(text: str, name: str, hint: str | None, refused: list[str], remarks: list[str]) -> list[_Section]:

@@ -35,8 +35,23 @@ class Frame:
         """A number column as float64. Raises `ProfileError` if it is missing or not numeric."""
         try:
             return self._column(name).astype(np.float64)
-        except ValueError:
+        except (ValueError, TypeError):
             raise ProfileError(f"column {name} holds something that is not a number", code="wrong_type") from None
+
+    def integers(self, name: str) -> npt.NDArray[np.int64]:
+        """A number column of whole numbers. Raises `ProfileError` if it is missing or holds anything else."""
+        values = self.numbers(name)
+        whole = np.isfinite(values) & (np.abs(values) < 2.0**62)
+        if not whole.all() or not np.array_equal(values, np.rint(values)):
+            raise ProfileError(f"column {name} should hold whole numbers", code="wrong_type", where=name)
+        return values.astype(np.int64)
+
+    def codes(self, name: str) -> npt.NDArray[np.int64]:
+        """A number for each different value of a column, of any type."""
+        try:
+            return np.unique(self._column(name), return_inverse=True)[1].reshape(-1).astype(np.int64)
+        except TypeError:
+            raise ProfileError(f"column {name} holds values of several kinds", code="wrong_type", where=name) from None
 
     def where(self, keep: npt.NDArray[np.bool_]) -> Frame:
         """The rows of a mask."""
@@ -53,7 +68,7 @@ class Frame:
 def read_parquet(path: Path) -> Frame:
     """All columns of a parquet file. Raises `ProfileError` for a placeholder, a broken file, or missing pyarrow."""
     try:
-        from pyarrow import ArrowException
+        import pyarrow as pa
         from pyarrow import parquet as pq
     except ImportError:
         raise ProfileError(
@@ -63,11 +78,16 @@ def read_parquet(path: Path) -> Frame:
         refuse_placeholder(stream.read(200), path.name)
     try:
         table = pq.read_table(path)
-    except (ArrowException, OSError) as error:
+    except (pa.ArrowException, OSError) as error:
         raise ProfileError(f"{path.name} is not a readable parquet file: {error}", code="not_json") from None
     columns: dict[str, Column] = {}
     for name in table.column_names:
-        values = table.column(name).to_pylist()
-        text = any(isinstance(value, str) for value in values)
-        columns[name] = np.array([str(v) for v in values] if text else values)
+        column = table.column(name)
+        if pa.types.is_string(column.type) or pa.types.is_large_string(column.type):
+            # A few different words in many rows: decode each word once.
+            words = pa.concat_arrays(column.fill_null("").chunks or [pa.array([], column.type)]).dictionary_encode()
+            names = np.array([str(word) for word in words.dictionary.to_pylist()] or [""])
+            columns[name] = names[words.indices.to_numpy(zero_copy_only=False)]
+        else:
+            columns[name] = column.to_numpy()
     return Frame(columns)

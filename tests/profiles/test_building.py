@@ -1,12 +1,16 @@
 """From raw rows to a table: repeats, spikes, steps that get faster, thinning, and errors that are true."""
 
+import itertools
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from profiles.building import RawRows, build_table
-from profiles.monotone import hold_ends, longest_rising
+from profiles.families import FAMILIES
+from profiles.monotone import heaviest_rising, hold_ends, longest_rising
+from profiles.pace import Pacing
 from profiles.repeats import merge_repeats
 from profiles.roofline import MODELS, fit_roofline, modelled_seconds, wire_bytes
 from profiles.thin import thinned_rows
@@ -59,8 +63,8 @@ def test_a_curve_spans_all_that_was_measured_even_if_its_ends_are_spikes() -> No
     table = build_table(raw([1, 2, 4, 8], [9.0, 2.0, 3.0, 2.5]))
     assert table.columns["m"] == [1, 2, 8] or table.columns["m"] == [1, 2, 4, 8]
     assert table.latency_s[0] == 2.0
-    assert 0 in table.held_rows
-    assert table.cost_table().held.tolist()[0]
+    assert 0 in table.estimated_rows
+    assert table.cost_table().estimated.tolist()[0]
 
 
 @given(st.lists(positive, max_size=40))
@@ -72,6 +76,15 @@ def test_the_longest_rising_part_rises_and_nothing_can_be_added(values: list[flo
         extended = keep.copy()
         extended[index] = True
         assert (np.diff(np.array(values)[extended]) < 0).any()
+
+
+@given(st.lists(st.tuples(st.integers(1, 6), st.integers(1, 9)), min_size=1, max_size=9))
+def test_the_heaviest_rising_part_weighs_as_much_as_the_best_of_all_subsets(rows: list[tuple[int, int]]) -> None:
+    values, weight = (np.array(column, dtype=np.float64) for column in zip(*rows, strict=True))
+    keep = heaviest_rising(values, weight)
+    assert (np.diff(values[keep]) >= 0).all()
+    subsets = (np.array(mask) for mask in itertools.product((False, True), repeat=len(rows)))
+    assert weight[keep].sum() == max(weight[mask].sum() for mask in subsets if (np.diff(values[mask]) >= 0).all())
 
 
 @given(st.lists(positive, min_size=1, max_size=30))
@@ -90,8 +103,8 @@ def test_held_ends_keep_the_curve_rising(values: list[float]) -> None:
 def test_thinned_rows_give_the_dropped_ones_back_within_the_tolerance(noise: list[float], tolerance: float) -> None:
     x = 2 ** np.arange(len(noise))
     seconds = 1e-6 * x * np.exp(noise)
-    columns = {"m": x}
-    keep = thinned_rows(columns, seconds, "m", tolerance, np.ones(len(x), dtype=bool))
+    columns = {"m": x, "n": np.ones_like(x), "k": np.ones_like(x)}
+    keep = thinned_rows(columns, seconds, Pacing(FAMILIES["gemm"]), tolerance)
     assert keep[0]
     assert keep[-1]
     back = np.exp(np.interp(np.log(x), np.log(x[keep]), np.log(seconds[keep])))
@@ -120,7 +133,7 @@ def test_a_model_finds_its_own_coefficients_again_despite_spikes(family: str) ->
     axes = {
         axis: np.exp(rng.uniform(np.log(8), np.log(8192), 400)).round()
         for axis in ("m", "n", "k", "heads", "length", "kv_length", "batch", "tokens", "message_bytes", "head_dim",
-                     "hidden", "ffn", "experts", "top_k")
+                     "hidden", "ffn", "experts", "top_k", "width")
     }  # fmt: skip
     axes["message_bytes"] = axes["message_bytes"] ** 2
     axes["head_dim"] = np.full(400, 64.0)

@@ -30,7 +30,7 @@ def log(*lines: str) -> str:
 def test_microseconds_become_seconds_and_ranks_and_nodes_are_read(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
     path.write_text(log(row(1_000_000, 100.0), row(2_000_000, 150.0), row(4_000_000, 250.0)), encoding="utf-8")
-    document, messages = run("nccl-tests", [str(path)], name="my-cluster")
+    document, report = run("nccl-tests", [str(path)], name="my-cluster")
     table = next(table for table in document.tables if table.backend == "nccl")
     assert table.family == "all_reduce"
     assert table.dtype == "fp32"
@@ -39,7 +39,8 @@ def test_microseconds_become_seconds_and_ranks_and_nodes_are_read(tmp_path: Path
     assert document.device.name == "NVIDIA X"
     assert document.device.gpus_per_node == 2
     assert document.name == "my-cluster"
-    assert messages == ["3 rows read, 0 lines refused"]
+    assert report.notes[-1] == "6 rows read, 0 lines refused"
+    assert report.refused == ()
 
 
 def test_in_place_and_out_of_place_are_two_tables(tmp_path: Path) -> None:
@@ -155,18 +156,19 @@ def test_two_tests_in_one_file_are_two_tables(tmp_path: Path) -> None:
 
 
 def test_the_old_header_without_a_root_column_is_read() -> None:
-    document, messages = run("nccl-tests", [str(DATA / "superbenchmark_nccl_allreduce.log")])
+    document, report = run("nccl-tests", [str(DATA / "superbenchmark_nccl_allreduce.log")])
     table = next(table for table in document.tables if table.backend == "nccl")
     assert document.device.name == "A100-SXM4-40GB"
     assert (table.columns["nodes"][0], table.columns["ranks"][0]) == (1, 8)
     assert table.columns["message_bytes"][0] == 4
-    assert messages[-1] == "32 rows read, 2 lines refused"
+    assert len(report.refused) == 2
 
 
 def test_a_log_without_a_reduction_column_is_read() -> None:
-    document, messages = run("nccl-tests", [str(DATA / "superbenchmark_nccl_alltoall.log")])
+    document, report = run("nccl-tests", [str(DATA / "superbenchmark_nccl_alltoall.log")])
     assert {table.family for table in document.tables} == {"all_to_all"}
-    assert messages[-1] == "29 rows read, 5 lines refused"
+    assert document.tables[0].counts.read == 29
+    assert len(report.refused) == 5
 
 
 def test_a_log_of_placeholders_gives_no_row_and_never_a_zero() -> None:
@@ -176,9 +178,11 @@ def test_a_log_of_placeholders_gives_no_row_and_never_a_zero() -> None:
 
 
 def test_an_elided_log_with_output_prefixes_gives_its_rows() -> None:
-    document, messages = run("nccl-tests", [str(DATA / "aws_line268.log")])
+    document, report = run("nccl-tests", [str(DATA / "aws_line268.log")])
     assert len(document.tables[0].latency_s) == 6
-    assert any("'...'" in line for line in messages)
+    assert any("'...'" in line for line in report.notes)
+    # What was assumed stays with the profile.
+    assert any("2 nodes assumed (8 GPUs a node)" in note for note in document.notes)
 
 
 def test_a_pointer_a_missing_file_and_no_file_are_refused(tmp_path: Path) -> None:
@@ -188,14 +192,94 @@ def test_a_pointer_a_missing_file_and_no_file_are_refused(tmp_path: Path) -> Non
         run("nccl-tests", [str(pointer)])
     with pytest.raises(ProfileError, match=r"cannot read b.log: No such file"):
         run("nccl-tests", [str(tmp_path / "b.log")])
-    with pytest.raises(ProfileError, match="at least one log"):
+    with pytest.raises(ProfileError, match="at least one file"):
         run("nccl-tests", [])
 
 
 def test_an_unknown_format_lists_the_known() -> None:
-    assert formats() == ["aiconfigurator", "nccl-tests", "rccl-tests"]
+    assert formats() == [
+        "aiconfigurator", "deepep", "dynamo", "nccl-tests", "nvbandwidth", "rccl-tests", "vidur",
+    ]  # fmt: skip
     with pytest.raises(ProfileError, match=r"did you mean 'nccl-tests'\? Known: aiconfigurator"):
         run("nccl", [])
+
+
+RCCL = """\
+# nThread 1 nGpus 4 minBytes 1000000 maxBytes 2000000 step: 2(factor) warmup iters: 5 iters: 20 validation: 1 graph: 0
+#
+rccl-tests: Version develop:33cc4df
+# Using devices
+#   Rank  0 Pid  56417 on c42f device  0 [0002:00:00.0] AMD Instinct MI300X VF
+#   Rank  1 Pid  56417 on c42f device  1 [0003:00:00.0] AMD Instinct MI300X VF
+RCCL version : 2.27.7-develop:29e1567
+# Collective test starting: all_gather_perf
+c42f:1:1 [0] NCCL INFO Launch mode Parallel
+"""
+
+
+@pytest.mark.parametrize("format_name", ["nccl-tests", "rccl-tests"])
+def test_a_log_of_rccl_is_read_as_rccl_whatever_the_format_was_called(tmp_path: Path, format_name: str) -> None:
+    path = tmp_path / "run.log"
+    path.write_text(RCCL + row(1_000_000, 100.0, redop="none -1"), encoding="utf-8")
+    document, report = run(format_name, [str(path)])
+    assert {table.backend for table in document.tables} == {"rccl", "rccl_in_place"}
+    assert document.device.name == "AMD Instinct MI300X VF"
+    assert document.tables[0].kernels == ["RCCL"]
+    assert any("it says of itself that it is of rccl" in line for line in report.notes) == (format_name == "nccl-tests")
+
+
+def test_a_log_that_names_no_library_is_of_the_one_the_format_names(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    path.write_text(HEAD + RANKS.replace("NVIDIA X", "gfx942") + row(1_000_000, 100.0), encoding="utf-8")
+    for format_name, backend in (("nccl-tests", "nccl"), ("rccl-tests", "rccl")):
+        assert run(format_name, [str(path)]).document.tables[0].backend == backend
+
+
+def test_only_the_families_asked_for_are_kept(tmp_path: Path) -> None:
+    path = tmp_path / "run.log"
+    text = log(row(1_000_000, 100.0)) + log(row(1_000_000, 70.0)).replace("all_reduce", "all_gather")
+    path.write_text(text.replace("15.00", "10.00"), encoding="utf-8")
+    document, _ = run("nccl-tests", [str(path)], families=["all_gather"])
+    assert {table.family for table in document.tables} == {"all_gather"}
+    with pytest.raises(ProfileError, match="no row of the families asked for: there are all_gather, all_reduce"):
+        run("nccl-tests", [str(path)], families=["broadcast"])
+    with pytest.raises(ProfileError, match="family 'gemm' does not occur in this format"):
+        run("nccl-tests", [str(path)], families=["gemm"])
+
+
+AWS = "aws-samples+awsome-distributed-training/micro-benchmarks_nccl-tests_README.md"
+CSCS = "eth-cscs+cscs-docs/docs_software"
+GOOGLE = "GoogleCloudPlatform+cluster-toolkit"
+# Log (with the collective where it does not say), rows, refused lines, nodes, ranks, and bytes and microseconds out of
+# place of the last row, read off the files by eye. Refused are rows of size 0 and placeholders.
+REAL = (
+    (f"{AWS}.line157.log", "all_reduce", 29, 0, 2, 16, 2147483648, 51406.0),
+    (f"{AWS}.line268.log", "all_reduce", 6, 1, 2, 16, 2147483648, 9197.5),
+    (f"{CSCS}_communication_nccl.md.line161.log", "all_reduce", 25, 0, 2, 8, 134217728, 1916.4),
+    (f"{CSCS}_container-engine_sarus-suite_index.md.line56.log", "all_reduce", 8, 0, 2, 2, 134217728, 5871.07),
+    ("superbenchmark/nccl_allgather.log", "all_gather", 29, 5, 1, 8, 8589934592, 33646.0),
+    ("superbenchmark/nccl_allreduce.log", "all_reduce", 32, 2, 1, 8, 8589934592, 63896.0),
+    ("superbenchmark/nccl_alltoall.log", "all_to_all", 29, 5, 1, 8, 8589934592, 33508.0),
+    (f"{GOOGLE}/examples_gke-a3-highgpu_multi-node-test-plan.md.line117.log", "all_gather=",
+     10, 0, 2, 16, 536870912, 7098.6),
+    (f"{GOOGLE}/examples_gke-a3-megagpu_README.md.line113.log", "all_gather=", 26, 5, 2, 16, 8589934592, 42668.7),
+)  # fmt: skip
+
+
+@pytest.mark.skipif("PLAN_REAL_DATA" not in os.environ, reason="PLAN_REAL_DATA is not set")
+@pytest.mark.parametrize(
+    ("name", "operation", "rows", "refused", "nodes", "ranks", "size", "time"), REAL, ids=[case[0] for case in REAL]
+)
+def test_each_real_log_is_read_to_its_last_row(
+    name: str, operation: str, rows: int, refused: int, nodes: int, ranks: int, size: int, time: float
+) -> None:
+    path = Path(os.environ["PLAN_REAL_DATA"]) / "nccl_logs" / name
+    named = operation.removesuffix("=") if operation.endswith("=") else None
+    found = read_log(path.read_text(encoding="utf-8"), path.name, named)
+    assert (len(found.rows), len(found.refused)) == (rows, refused)
+    last = found.rows[-1]
+    assert (last.operation, last.nodes, last.ranks) == (operation.removesuffix("="), nodes, ranks)
+    assert (last.message_bytes, last.out_of_place_us) == (size, time)
 
 
 @pytest.mark.skipif("PLAN_REAL_DATA" not in os.environ, reason="PLAN_REAL_DATA is not set")

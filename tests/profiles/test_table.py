@@ -109,7 +109,7 @@ def test_exact_axes_are_never_interpolated() -> None:
 
 def test_a_held_row_bounds_its_curve_but_is_not_a_measurement() -> None:
     columns = {"n": [8, 8, 8], "k": [8, 8, 8], "m": [1, 10, 100]}
-    table = CostTable(GEMM, columns, [2.0, 2.0, 3.0], held=[0])
+    table = CostTable(GEMM, columns, [2.0, 2.0, 3.0], estimated=[0])
     assert ask(table, 1, 8, 8) == (2.0, False, False)
     assert ask(table, 10, 8, 8) == (2.0, True, False)
 

@@ -15,6 +15,7 @@ from planner.papers.zellige.cost import derive
 from planner.papers.zellige.derived import ZelligeDerivedProblem
 from planner.papers.zellige.engines import METHODS, solve
 from planner.papers.zellige.problem import ZelligeProblem
+from planner.papers.zellige.program import program
 from planner.papers.zellige.solution import ZelligeSolution
 
 PAPER = Paper[ZelligeProblem, ZelligeSolution, ZelligeDerivedProblem](
@@ -41,6 +42,8 @@ PAPER = Paper[ZelligeProblem, ZelligeSolution, ZelligeDerivedProblem](
     decisions=presentation.decisions,
     metrics=presentation.metrics,
     violations=VIOLATIONS,
+    run=program,
+    step=presentation.STEP,
 )
 
 __all__ = ["PAPER"]

@@ -51,16 +51,16 @@ def capacity_of(given: Derive, geometry: DiTGeometry, profile: Profile) -> Capac
         memory.sharded_state_bytes(
             parameters,
             budget.state_bytes_per_parameter,
-            shard_ranks=budget.shard_ranks or given.cluster.num_ranks,
+            shard_ranks=budget.shard_ranks or given.ranks.num_ranks,
             unit_parameters=unit,
-            element_bytes=DTYPE_BYTES[given.dtype],
+            element_bytes=int(DTYPE_BYTES[given.dtype]),
         )
     )
     cap = capacity - budget.reserve_bytes - states
     if cap <= 0:
         raise InfeasibleError(
             f"model states of {geometry.name} ({states / 1e9:.4g} GB on each rank, over "
-            f"{budget.shard_ranks or given.cluster.num_ranks} ranks) and the reserve "
+            f"{budget.shard_ranks or given.ranks.num_ranks} ranks) and the reserve "
             f"({budget.reserve_bytes / 1e9:.4g} GB) leave no memory of {capacity / 1e9:.4g} GB for the step",
             code="device_memory",
             where="derive.memory.capacity_bytes",

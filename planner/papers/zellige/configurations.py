@@ -25,7 +25,7 @@ def configs_of(document: ZelligeDerivedProblem, geometry: DiTGeometry) -> tuple[
                     where=f"configs.{config.id}.h",
                 )
         return document.configs
-    cluster = document.derive.cluster
+    cluster = document.derive.ranks
     node = min(cluster.gpus_per_node, cluster.num_ranks)
     configs = [Config(id="whole", q=1, h=1, k=1)]
     degree = 2
@@ -56,10 +56,10 @@ def splits_of(configs: tuple[Config, ...], gpus_per_node: int) -> Splits:
 
 def refuse_unlinked(configs: tuple[Config, ...], given: Derive, link: Link | None) -> None:
     """A configuration wider than a node needs to know what leaving the node costs."""
-    wide = [config for config in configs if config.degree > given.cluster.gpus_per_node]
+    wide = [config for config in configs if config.degree > given.ranks.gpus_per_node]
     if wide and link is None:
         raise BadInputError(
-            f'config "{wide[0].id}" spans {wide[0].degree} ranks, more than a node of {given.cluster.gpus_per_node}: '
+            f'config "{wide[0].id}" spans {wide[0].degree} ranks, more than a node of {given.ranks.gpus_per_node}: '
             "state the link between nodes (bandwidth_bytes_per_s and latency_s, or an imported log), "
             "or list only configs that fit a node",
             code="missing_field",
@@ -69,7 +69,7 @@ def refuse_unlinked(configs: tuple[Config, ...], given: Derive, link: Link | Non
 
 def refuse_scattered(document: ZelligeDerivedProblem, configs: tuple[Config, ...]) -> None:
     """One price a configuration: a listed set must lie in as few nodes as can hold it."""
-    node = document.derive.cluster.gpus_per_node
+    node = document.derive.ranks.gpus_per_node
     degrees = {config.id: config.degree for config in configs}
     for name, sets in (document.rank_sets.sets or {}).items():
         for index, ranks in enumerate(sets):

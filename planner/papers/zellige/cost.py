@@ -12,6 +12,7 @@ from planner.paper import Derivation, DeriveOptions
 from planner.papers.zellige.account import Account, Floats, cost_error
 from planner.papers.zellige.batch import Batch
 from planner.papers.zellige.capacity import capacity_of
+from planner.papers.zellige.clusters import placed, refuse_unstated
 from planner.papers.zellige.configurations import configs_of, refuse_scattered, refuse_unlinked, splits_of
 from planner.papers.zellige.derived import Derive, ZelligeDerivedProblem
 from planner.papers.zellige.prices import Pricer, Splits
@@ -22,10 +23,8 @@ from planner.papers.zellige.references import (
     file_digests,
     input_errors,
     is_file,
-    link_of,
     located,
 )
-from profiles.cluster import Cluster as Hardware
 from profiles.geometry import find_geometry
 from profiles.library import load
 from profiles.priced import SOURCES
@@ -39,28 +38,30 @@ def derive(document: ZelligeDerivedProblem, options: DeriveOptions) -> Derivatio
     Raises BadInputError (unknown_profile, unknown_model, outside_measured_range, out_of_range, ...), InfeasibleError
     (device_memory) if model states and reserve leave a rank no memory.
     """
-    given = _overridden(document.derive, options)
     folder = Path(options.base_folder)
+    written = _overridden(document.derive, options)
+    document, hardware = placed(document, folder)
+    given = _overridden(document.derive, options)
     with input_errors("derive.model"):
-        geometry = find_geometry(given.model)
+        geometry = find_geometry(located(given.model, folder) if isinstance(given.model, str) else given.model)
     with input_errors("derive.profile"):
         profile = load(located(given.profile, folder))
     capacity = capacity_of(given, geometry, profile)
     configs = configs_of(document, geometry)
-    link = link_of(given.cluster.inter_node, folder)
-    refuse_unlinked(configs, given, link)
+    if any(config.degree > given.ranks.gpus_per_node for config in configs):
+        refuse_unstated(hardware)
+    refuse_unlinked(configs, given, hardware.link)
     refuse_scattered(document, configs)
     batch = batch_of(given.batch, geometry, folder)
-    hardware = Hardware(given.cluster.num_ranks, given.cluster.gpus_per_node, link)
     pricer = Pricer(given, geometry, profile, hardware)
     tokens = np.array(sorted(batch.sequence_ids), dtype=np.float64)
-    splits = splits_of(configs, given.cluster.gpus_per_node)
+    splits = splits_of(configs, given.ranks.gpus_per_node)
     with input_errors("derive.extrapolate"):
         account = pricer.times(tokens, splits)
     problem = ZelligeProblem(
         cluster=Cluster(
-            num_ranks=given.cluster.num_ranks,
-            gpus_per_node=given.cluster.gpus_per_node,
+            num_ranks=given.ranks.num_ranks,
+            gpus_per_node=given.ranks.gpus_per_node,
             memory_cap_bytes=capacity.memory_cap_bytes,
             reserved_bytes={"model_states": capacity.model_state_bytes, "reserve": capacity.reserve_bytes},
         ),
@@ -72,11 +73,11 @@ def derive(document: ZelligeDerivedProblem, options: DeriveOptions) -> Derivatio
     )
     return Derivation(
         problem=problem.sorted(),
-        derive=account_of_inputs(given, link, capacity),
+        derive=account_of_inputs(written, hardware, capacity),
         profile=profile.name,
         profile_sha256=profile.sha256,
         cost_error=cost_error(account, _least_work(account, splits, batch), profile, given.dtype),
-        arrays=file_digests(given, batch, folder),
+        arrays=file_digests(written, batch, folder),
         relaxable={
             "cluster.memory_cap_bytes": (
                 "derive.memory.capacity_bytes",

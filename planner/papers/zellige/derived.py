@@ -5,15 +5,16 @@
 
 from __future__ import annotations
 
-from typing import Literal, Self
+from typing import Annotated, Literal, Self
 
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, Tag, model_validator
 
 from planner.json_text import Json
 from planner.papers.zellige.batch import Record
 from planner.papers.zellige.problem import Config, RankSets, Search, check_configs, check_nodes
 from planner.papers.zellige.recipe import Recipe
 from planner.validation import Document, Identity, Many, fault
+from profiles.clusters.document import ClusterDocument
 from profiles.geometry import GeometrySpec
 
 
@@ -50,6 +51,30 @@ class DerivedCluster(Document):
     def _nodes_are_full(self) -> Self:
         check_nodes(self.num_ranks, self.gpus_per_node)
         return self
+
+
+class TieredCluster(ClusterDocument):
+    """A cluster in the fields of a cluster file, most often a preset with its nodes and what the preset leaves open."""
+
+    inter_node: InterNode | None = Field(default=None, description="in place of what the tiers above the node say")
+
+
+def _form(value: object) -> str:
+    if isinstance(value, str):
+        return "name"
+    tiered = isinstance(value, TieredCluster) or (
+        isinstance(value, dict) and bool({"preset", "tiers", "device_classes", "nodes"} & value.keys())
+    )
+    return TieredCluster.__name__ if tiered else DerivedCluster.__name__
+
+
+ClusterName = Annotated[str, Field(min_length=1, max_length=1000)]
+AnyCluster = Annotated[
+    Annotated[DerivedCluster, Tag(DerivedCluster.__name__)]
+    | Annotated[TieredCluster, Tag(TieredCluster.__name__)]
+    | Annotated[ClusterName, Tag("name")],
+    Discriminator(_form),
+]
 
 
 class MemoryBudget(Document):
@@ -95,10 +120,12 @@ class Derive(Document):
     """Where the prices come from."""
 
     profile: str = Field(min_length=1, max_length=1000, description="a built-in profile's name, or a file's path")
-    model: str | GeometrySpec = Field(description="a built-in geometry's name, or its sizes")
+    model: str | GeometrySpec = Field(description="a built-in geometry's name, a config.json, or its sizes")
     dtype: Literal["bf16", "fp16", "fp32", "tf32"] = "bf16"
     extrapolate: Literal["refuse", "roofline"] = "refuse"
-    cluster: DerivedCluster
+    cluster: AnyCluster = Field(
+        description="ranks and nodes; or a preset's name, a cluster file's path, or the fields of such a file"
+    )
     batch: DerivedBatch
     checkpointing: Literal["full", "none"] = "full"
     overlap: float = Field(
@@ -111,10 +138,22 @@ class Derive(Document):
     @model_validator(mode="after")
     def _shards_are_ranks(self) -> Self:
         shards = self.memory.shard_ranks
-        if shards is not None and shards > self.cluster.num_ranks:
+        if shards is not None and self.placed and shards > self.ranks.num_ranks:
             place = "memory.shard_ranks"
-            raise fault(f"expected shard_ranks <= num_ranks = {self.cluster.num_ranks}, got {shards}", where=place)
+            raise fault(f"expected shard_ranks <= num_ranks = {self.ranks.num_ranks}, got {shards}", where=place)
         return self
+
+    @property
+    def placed(self) -> bool:
+        """Whether the cluster's ranks and nodes are known: written out, or looked up already."""
+        return isinstance(self.cluster, DerivedCluster)
+
+    @property
+    def ranks(self) -> DerivedCluster:
+        """The ranks and nodes of a placed problem (see ``clusters.placed``)."""
+        if not isinstance(self.cluster, DerivedCluster):
+            raise TypeError("the cluster was not looked up yet")
+        return self.cluster
 
 
 class ZelligeDerivedProblem(Document):
@@ -133,6 +172,6 @@ class ZelligeDerivedProblem(Document):
 
     @model_validator(mode="after")
     def _configs_fit(self) -> Self:
-        if self.configs is not None:
-            check_configs(self.configs, self.derive.cluster.num_ranks)
+        if self.configs is not None and self.derive.placed:
+            check_configs(self.configs, self.derive.ranks.num_ranks)
         return self

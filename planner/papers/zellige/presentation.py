@@ -14,6 +14,11 @@ from planner.view import Bar, Bars, Segment, Table, View
 
 NEAR_CAPACITY = 0.85
 """The memory model is an optimist near the edge: fuller ranks are worth a warning (page memory, section 11)."""
+STEP = (
+    "the layers' products, attention and collectives of one step, forward and backward, on the slowest rank; not "
+    "norms and other elementwise work, text and image encoders, gradient reduction, optimizer and data loading"
+)
+"""What the objective is the time of."""
 _SPLITS_SHOWN = 12
 
 

@@ -80,7 +80,7 @@ class Pricer:
     @property
     def element_bytes(self) -> int:
         """e."""
-        return DTYPE_BYTES[self.derive.dtype]
+        return int(DTYPE_BYTES[self.derive.dtype])
 
     @property
     def forwards(self) -> float:

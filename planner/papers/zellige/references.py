@@ -11,9 +11,10 @@ from planner.errors import BadInputError
 from planner.json_text import Json
 from planner.papers.zellige.batch import Batch, Gatherer
 from planner.papers.zellige.capacity import Capacity
-from planner.papers.zellige.derived import Derive, DerivedBatch, InterNode
+from planner.papers.zellige.derived import Derive, DerivedBatch, DerivedCluster, InterNode
 from planner.papers.zellige.recipe import draw
-from profiles.cluster import Link, fit_link
+from profiles.cluster import Cluster, Link, fit_link
+from profiles.clusters.library import is_cluster_file
 from profiles.errors import ProfileError
 from profiles.geometry import DiTGeometry
 from profiles.library import load
@@ -55,25 +56,39 @@ def link_of(inter_node: InterNode | None, folder: Path) -> Link | None:
 
 def file_digests(given: Derive, batch: Batch, folder: Path) -> dict[str, str]:
     """sha256 of the files beside the problem, by base name."""
-    log = given.cluster.inter_node.log if given.cluster.inter_node else None
-    if log is None:
-        return dict(batch.digests)
-    path = folder / log.rpartition("=")[2]
-    return {**batch.digests, path.name: hashlib.sha256(path.read_bytes()).hexdigest()}
+    inter_node = None if isinstance(given.cluster, str) else given.cluster.inter_node
+    paths = []
+    if inter_node is not None and inter_node.log is not None:
+        paths.append(folder / inter_node.log.rpartition("=")[2])
+    if isinstance(given.cluster, str) and is_cluster_file(given.cluster):
+        paths.append(folder / given.cluster)
+    if isinstance(given.model, str) and is_file(given.model):
+        paths.append(folder / given.model)
+    return {**batch.digests, **{path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}}
 
 
-def account_of_inputs(given: Derive, link: Link | None, capacity: Capacity) -> Json:
+def account_of_inputs(given: Derive, cluster: Cluster, capacity: Capacity) -> Json:
     """The derive object after defaults and overrides, files by base name, and under ``resolved`` what it led to."""
     document = given.model_dump(exclude_none=True)
-    inter_node = document["cluster"].get("inter_node", {})
-    for holder, name in ((document, "profile"), (document["batch"], "jsonl"), (inter_node, "log")):
+    resolved: dict[str, Json] = {
+        "inter_node": None if cluster.link is None else vars(cluster.link),
+        "memory": vars(capacity),
+    }
+    if not isinstance(given.cluster, DerivedCluster):
+        if isinstance(given.cluster, str):
+            document["cluster"] = Path(given.cluster).name
+        else:
+            document["cluster"] = given.cluster.model_dump(exclude_unset=True)
+        resolved["cluster"] = {"num_ranks": cluster.num_ranks, "gpus_per_node": cluster.gpus_per_node}
+    inter_node = {} if isinstance(document["cluster"], str) else document["cluster"].get("inter_node", {})
+    files = ((document, "profile"), (document, "model"), (document["batch"], "jsonl"), (inter_node, "log"))
+    for holder, name in files:
         if isinstance(holder.get(name), str):
             holder[name] = Path(holder[name]).name
     for part in document["batch"].get("recipe", {}).get("parts", ()):
         if "table" in part:
             part["table"] = Path(part["table"]).name
-    used = None if link is None else vars(link)
-    return {**document, "resolved": {"inter_node": used, "memory": vars(capacity)}}
+    return {**document, "resolved": resolved}
 
 
 def batch_of(given: DerivedBatch, geometry: DiTGeometry, folder: Path) -> Batch:

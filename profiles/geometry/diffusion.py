@@ -7,12 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from profiles.errors import ProfileError, UnknownNameError
+from profiles.errors import ProfileError, UnknownNameError, shown
 from profiles.families import DTYPE_BYTES
+from profiles.geometry.model_file import name_of, read_object
+from profiles.validation import validate
 
 Rows = Literal["image", "text", "joint"]
 Kind = Literal["cross", "double", "single"]
@@ -135,7 +138,7 @@ def _ceil(value: int, step: int) -> int:
     return -(-value // step)
 
 
-def element_bytes(dtype: str) -> int:
+def element_bytes(dtype: str) -> float:
     """Bytes of one element. Raises `ProfileError` (out_of_range) for an unknown dtype."""
     if dtype not in DTYPE_BYTES:
         raise ProfileError(f"unknown dtype {dtype!r}; known: {', '.join(DTYPE_BYTES)}", code="out_of_range")
@@ -199,14 +202,29 @@ def geometry_names() -> list[str]:
 
 
 def find_geometry(model: str | GeometrySpec | Mapping[str, object]) -> DiTGeometry:
-    """A geometry by built-in name, or from an object with the fields of `GeometrySpec`.
+    """A geometry by built-in name, from a file (a path with a separator or ending in .json), or from an object.
 
-    Raises `UnknownNameError` (unknown_model) that lists the known names; pydantic's ValidationError for a bad object.
+    A file holds the fields of `GeometrySpec`, or is a config.json as diffusers writes it. Raises `UnknownNameError`
+    (unknown_model) that lists the known names, `ProfileError` for a bad file; pydantic's ValidationError for a bad
+    object.
     """
     if isinstance(model, str):
+        if "/" in model or model.endswith(".json"):
+            return _from_file(Path(model))
         known = {geometry.name: geometry for geometry in _BUILT_IN}
         if model not in known:
             raise UnknownNameError("model", model, sorted(known), code="unknown_model")
         return known[model]
     spec = model if isinstance(model, GeometrySpec) else GeometrySpec.model_validate(model)
     return spec.geometry()
+
+
+def _from_file(path: Path) -> DiTGeometry:
+    from profiles.geometry.diffusers_config import is_diffusion, read_diffusion
+
+    config, file = read_object(path), shown(path.name)
+    if is_diffusion(config):
+        return read_diffusion(config, file, name=name_of(path)).geometry()
+    if "model_type" in config:
+        raise ProfileError(f"{file}: expected a diffusion transformer, got a language model", code="unknown_model")
+    return validate(GeometrySpec, {"name": name_of(path), **config}, file).geometry()

@@ -1,0 +1,111 @@
+"""One line of a Vidur table as rows of ours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from profiles.table import LARGEST_AXIS_VALUE
+
+MODEL_COLUMNS = (
+    "n_head", "n_kv_head", "n_embd", "n_expanded_embd", "use_gated_mlp", "num_tokens", "num_tensor_parallel_workers",
+    "time_stats.mlp_up_proj.median",
+)  # fmt: skip
+COLLECTIVE_COLUMNS = ("collective", "num_workers", "size", "devices_per_node", "max_devices_per_node")
+# `size` counts the bytes of the smaller buffer; ours count the larger one.
+_GROWS = {"all_gather", "reduce_scatter"}
+_COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "send_recv", "broadcast")
+
+
+@dataclass(frozen=True)
+class Row:
+    """One measurement: its table, its axes, seconds."""
+
+    family: str
+    axes: Mapping[str, int]
+    seconds: float
+    backend: str = ""
+    workload: str = ""
+
+
+def model_rows(values: Mapping[str, str]) -> list[Row]:
+    """The products and element-wise operations of one line. Raises `ValueError` with the reason."""
+    ranks, tokens = _whole(values, "num_tensor_parallel_workers"), _whole(values, "num_tokens")
+    heads, kv_heads = _whole(values, "n_head"), _whole(values, "n_kv_head")
+    hidden, ffn = _whole(values, "n_embd"), _whole(values, "n_expanded_embd")
+    gated = {"true": True, "false": False}.get(values["use_gated_mlp"].strip().lower())
+    if gated is None:
+        raise ValueError(f"expected use_gated_mlp as True or False, got {values['use_gated_mlp']!r:.40}")
+    head_dim = _share(hidden, heads, "n_embd", "heads")
+    queries, keys = _share(heads, ranks, "n_head", "ranks"), _share(kv_heads, ranks, "n_kv_head", "ranks")
+    own_ffn, own_hidden = _share(ffn, ranks, "n_expanded_embd", "ranks"), _share(hidden, ranks, "n_embd", "ranks")
+    products = {
+        "attn_pre_proj": ((queries + 2 * keys) * head_dim, hidden),
+        "attn_post_proj": (hidden, own_hidden),
+        "mlp_up_proj": (own_ffn * (2 if gated else 1), hidden),
+        "mlp_down_proj": (hidden, own_ffn),
+    }
+    # Without a second norm the block runs attention and feed-forward beside each other and adds three tensors.
+    added = "add" if "time_stats.post_attention_layernorm.median" in values else "add_of_three"
+    widths = {
+        "emb": ("embedding", hidden),
+        "input_layernorm": ("input_layernorm", hidden),
+        "post_attention_layernorm": ("post_attention_layernorm", hidden),
+        "attn_rope": ("rope", (queries + keys) * head_dim),
+        "mlp_act": ("gated_activation" if gated else "activation", own_ffn),
+        "add": (added, hidden),
+    }
+    rows = [
+        Row("gemm", _axes(m=tokens, n=n, k=k), _seconds(values, name))
+        for name, (n, k) in products.items()
+        if f"time_stats.{name}.median" in values
+    ]
+    return rows + [
+        Row("elementwise", _axes(width=width, tokens=tokens), _seconds(values, name), workload=workload)
+        for name, (workload, width) in widths.items()
+        if f"time_stats.{name}.median" in values
+    ]
+
+
+def collective_rows(values: Mapping[str, str]) -> list[Row]:
+    """The collective of one line. Raises `ValueError` with the reason."""
+    operation = values["collective"]
+    if operation not in _COLLECTIVES:
+        raise ValueError(f"expected a collective among {', '.join(_COLLECTIVES)}, got {operation!r:.40}")
+    ranks, size = _whole(values, "num_workers"), _whole(values, "size")
+    nodes = _share(ranks, _whole(values, "devices_per_node"), "num_workers", "devices per node")
+    message = size * ranks if operation in _GROWS else size
+    axes = _axes(nodes=nodes, ranks=ranks, message_bytes=message)
+    return [Row(operation, axes, _seconds(values, operation), backend="nccl")]
+
+
+def _axes(**axes: int) -> dict[str, int]:
+    for name, value in axes.items():
+        if value > LARGEST_AXIS_VALUE:
+            raise ValueError(f"{name} would be {value}: expected at most {LARGEST_AXIS_VALUE}")
+    return axes
+
+
+def _whole(values: Mapping[str, str], name: str) -> int:
+    text = values[name].strip()
+    if not text.isascii() or not text.isdigit() or len(text) > 13 or int(text) < 1:
+        raise ValueError(f"expected {name} as a whole number >= 1, got {text!r:.40}")
+    return int(text)
+
+
+def _share(total: int, parts: int, name: str, of: str) -> int:
+    if total % parts:
+        raise ValueError(f"{name} {total} does not divide into {parts} {of}")
+    return total // parts
+
+
+def _seconds(values: Mapping[str, str], name: str) -> float:
+    text = values.get(f"time_stats.{name}.median", "")
+    try:
+        milliseconds = float(text)
+    except ValueError:
+        milliseconds = math.nan
+    if not 0 < milliseconds < 1e9:
+        raise ValueError(f"expected the median of {name} as milliseconds > 0, got {text!r:.40}")
+    return milliseconds * 1e-3
