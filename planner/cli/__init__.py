@@ -28,7 +28,7 @@ COMMANDS = {
     "run": "Execute a plan with real processes, measured beside predicted.",
     "diff": "Compare two plans: inputs and decisions exactly, metrics within a tolerance.",
     "schema": "Print the JSON Schema of a document.",
-    "profile": "List, show and import hardware cost tables.",
+    "profile": "Measure, import, check, fit, list and show hardware cost tables.",
 }
 INTERRUPTED = 130
 
