@@ -35,6 +35,11 @@ class Curves:
     dropped: int
     filled: int
 
+    @property
+    def replaced(self) -> int:
+        """Measured rows that are in the table with another time than their own."""
+        return int(np.count_nonzero(self.estimated)) - self.filled
+
 
 def rising_curves(
     family: Family,
@@ -54,11 +59,10 @@ def rising_curves(
         # Square attention of more heads is more work, so that axis must rise too.
         keep = rising_rows(columns, seconds, "heads", keep, weight)
     keep = rising_rows(columns, seconds, family.along, keep, weight)
-    dropped = int((~keep).sum())
     if siblings is None:
         seconds, keep, held = hold_ends(columns, seconds, family.along, keep)
         kept = {axis: column[keep] for axis, column in columns.items()}
-        return Curves(kept, seconds[keep], held[keep], dropped, 0)
+        return Curves(kept, seconds[keep], held[keep], int((~keep).sum()), 0)
     extra = _inner_holes(family, columns) if wanted is None else dict(wanted)
     whole = {axis: np.concatenate([column, extra[axis]]) for axis, column in columns.items()}
     estimate = siblings.seconds(whole)
@@ -67,7 +71,8 @@ def rising_curves(
     times, usable = _between_kept(family, whole, times, measured, estimate)
     order = np.lexsort(tuple(whole[axis][usable] for axis in reversed(family.axes)))
     rows = np.flatnonzero(usable)[order]
-    filled = len(times) - len(seconds)
+    own = len(seconds)
+    dropped, filled = int((~usable[:own]).sum()), int(usable[own:].sum())
     return Curves({axis: c[rows] for axis, c in whole.items()}, times[rows], ~measured[rows], dropped, filled)
 
 

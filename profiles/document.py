@@ -91,6 +91,7 @@ class Counts(Part):
     read: Count
     repeats_merged: Count = 0
     not_monotone_dropped: Count = 0
+    replaced: Count = Field(0, description="rows that contradict the rest and carry an estimate instead of their time")
     thinned: Count = 0
     filled: Count = Field(0, description="rows between measured ones, estimated from their siblings")
     refused: Count = 0

@@ -120,8 +120,10 @@ def _by_duration(what: str, predicted: Floats, seconds: Floats) -> list[HeldOut]
     return found
 
 
-def fitted_roofline(table: CostTable, element_bytes: float) -> Roofline:
+def fitted_roofline(table: CostTable, element_bytes: float, kept: CostTable | None = None) -> Roofline:
     """The family's utilisation model fitted to all rows, and its error on the largest rows when fitted without them.
+
+    `kept` are the rows that the profile will hold, over which the error of the fit is stated; by default all.
 
     Held out are the rows above a quarter of the largest value along the curves; scored are those at the largest
     value of their curve, priced as lookups price them, from the last row kept (`profiles.beyond`).
@@ -129,7 +131,9 @@ def fitted_roofline(table: CostTable, element_bytes: float) -> Roofline:
     family = table.family
     axes = {axis: column.astype(np.float64) for axis, column in table.columns.items()}
     coefficients = fit_roofline(family.name, axes, table.seconds, element_bytes)
-    fit = held_out("nothing", modelled_seconds(family.name, axes, coefficients, element_bytes), table.seconds)
+    stored = kept or table
+    axes = {axis: column.astype(np.float64) for axis, column in stored.columns.items()}
+    fit = held_out("nothing", modelled_seconds(family.name, axes, coefficients, element_bytes), stored.seconds)
     return Roofline(coefficients=coefficients, fit=fit, extremes=_extremes(table, element_bytes))
 
 

@@ -117,7 +117,8 @@ def summary(table: Table) -> str:
     apart = f" (p90 {spread.p90:.1%} from their median)" if spread and counts.repeats_merged else ""
     return (
         f"{name}: {counts.read} rows read, {counts.repeats_merged} repeats merged{apart}, "
-        f"{counts.not_monotone_dropped} that get faster with size dropped, {counts.thinned} thinned, "
+        f"{counts.not_monotone_dropped} that get faster with size dropped, {counts.replaced} replaced by estimates, "
+        f"{counts.thinned} thinned, "
         f"{len(table.latency_s)} kept ({table.provenance})"
     )
 

@@ -61,7 +61,8 @@ def _table(rows: list[tuple[Place, Sample]], bench: Bench) -> Table:
             provenance=SOURCE,
             kernels=tuple(sorted({sample.kernel for _, sample in rows})),
             policy=(bench.policy(curve.family), scatter),
-        )
+        ),
+        multiprocessors=bench.conditions.device.multiprocessors,
     )
 
 

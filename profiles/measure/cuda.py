@@ -80,6 +80,7 @@ class CudaBench:
             device=Device(
                 name=gpu.name,
                 memory_bytes=gpu.memory_bytes,
+                multiprocessors=gpu.multiprocessors,
                 gpus_per_node=gpu.count if team is None else team.placement.local_ranks,
             ),
             cores=machine.cores(),

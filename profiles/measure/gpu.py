@@ -26,6 +26,7 @@ class Gpu(Protocol):
 
     name: str
     memory_bytes: int
+    multiprocessors: int
     count: int
     software: dict[str, str]
 
@@ -63,6 +64,7 @@ class TorchGpu:
         # nvidia-smi numbers all GPUs of the machine, torch those it may see.
         self._uuid = f"GPU-{facts.uuid}" if hasattr(facts, "uuid") else str(index)
         self.name, self.memory_bytes = str(facts.name), int(facts.total_memory)
+        self.multiprocessors = int(facts.multi_processor_count)
         self.software = {"cuda": str(torch.version.cuda)}
         if torch.distributed.is_available() and torch.distributed.is_nccl_available():
             self.software["nccl"] = ".".join(map(str, torch.cuda.nccl.version()))

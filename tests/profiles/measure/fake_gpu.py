@@ -13,7 +13,7 @@ from profiles.measure.sampling import Timer
 class FakeGpu:
     """See `profiles.measure.gpu.Gpu`. `refuse` gives the reason why a place cannot run, or nothing."""
 
-    name, memory_bytes, count = "Fake GPU 80GB", 80 * 10**9, 1
+    name, memory_bytes, multiprocessors, count = "Fake GPU 80GB", 80 * 10**9, 132, 1
 
     def __init__(
         self, law: Callable[[Place], float], refuse: Callable[[Place], str] = lambda _place: "", throttled: str = ""
