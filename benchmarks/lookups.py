@@ -1,8 +1,8 @@
 """Lookups: how wrong beside log-log interpolation on rows that were left out, and how many a second.
 
 Accuracy needs the aiconfigurator extra, since it is over all rows of the database before any reduction, repeats and
-spikes included (rows drawn with seed 0, folds as in `profiles.trust`). Log-log is scored on the same rows, each between
-its two neighbours on its own curve, repeats merged. Noise is how far repeats of one key lie from their median.
+spikes included (rows drawn with seed 0, folds as in `profiles.making.trust`). Log-log is scored on the same rows, each
+between its two neighbours on its own curve, repeats merged. Noise is how far repeats of one key lie from their median.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
-from profiles.building import RawRows, build_table
 from profiles.builtin import SYSTEMS, built_in_rows
 from profiles.families import FAMILIES
 from profiles.importers.aiconfigurator import MULTIPROCESSORS
 from profiles.library import load
-from profiles.monotone import lines
-from profiles.repeats import merge_repeats, positions
+from profiles.making.building import RawRows, build_table
+from profiles.making.monotone import lines
+from profiles.making.repeats import merge_repeats, positions
 
 Floats = npt.NDArray[np.float64]
 QUERIES = 100_000

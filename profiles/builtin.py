@@ -13,9 +13,9 @@ from pathlib import Path
 
 import numpy as np
 
-from profiles.building import RawRows
 from profiles.files import write_document
 from profiles.importers.aiconfigurator import Reduction, chosen_rows, import_system
+from profiles.making.building import RawRows
 
 SYSTEMS = ("a100_sxm", "b200_sxm", "h100_sxm", "h200_sxm", "l40s")
 TOLERANCE = {"gemm": 0.02, "prefill_attention": 0.04, "decode_attention": 0.04, "moe_gemm": 0.04}

@@ -263,8 +263,11 @@ class CostTable:
         if not self.family.exact:
             return [(slice(None), self.grids[()])] if self.rows else []
         parts: list[tuple[Bools | slice, Grid]] = []
-        stacked = np.stack([query[axis] for axis in self.family.exact], axis=1)
-        groups, member = np.unique(stacked, axis=0, return_inverse=True)
+        columns = [query[axis] for axis in self.family.exact]
+        if len(columns[0]) and all((column == column[0]).all() for column in columns):
+            grid = self.grids.get(tuple(column[0].item() for column in columns))
+            return [] if grid is None else [(slice(None), grid)]
+        groups, member = np.unique(np.stack(columns, axis=1), axis=0, return_inverse=True)
         for number, group in enumerate(groups):
             grid = self.grids.get(tuple(group.tolist()))
             if grid is not None:

@@ -6,8 +6,8 @@ import numpy as np
 
 from profiles.document import ProfileDocument, Table
 from profiles.families import DTYPE_BYTES
+from profiles.making.trust import fitted_roofline, leave_one_out
 from profiles.roofline import MODELS
-from profiles.trust import fitted_roofline, leave_one_out
 
 FEWEST_ROWS = 8
 """A formula has up to six coefficients; from fewer rows than this it would fit anything."""

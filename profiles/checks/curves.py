@@ -8,7 +8,7 @@ import numpy.typing as npt
 from profiles.checks.finding import Finding, count, row_place, row_words, title
 from profiles.document import Table
 from profiles.families import FAMILIES
-from profiles.monotone import lines
+from profiles.making.monotone import lines
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

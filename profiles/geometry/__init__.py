@@ -11,9 +11,8 @@ from profiles.geometry.diffusion import (
     Projection,
     Rows,
     element_bytes,
-    find_geometry,
-    geometry_names,
 )
+from profiles.geometry.diffusion_library import find_geometry, geometry_names
 from profiles.geometry.library import load_model, model_names
 from profiles.geometry.model import LayerRun, ModelGeometry
 

@@ -5,17 +5,13 @@ Formulas: (16) and (17) of the Zellige page; sizes from public model code. FLOPs
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from profiles.errors import ProfileError, UnknownNameError, shown
+from profiles.errors import ProfileError
 from profiles.families import DTYPE_BYTES
-from profiles.geometry.model_file import name_of, read_object
-from profiles.validation import validate
 
 Rows = Literal["image", "text", "joint"]
 Kind = Literal["cross", "double", "single"]
@@ -145,23 +141,6 @@ def element_bytes(dtype: str) -> float:
     return DTYPE_BYTES[dtype]
 
 
-_BUILT_IN = (
-    DiTGeometry("wan2.1-1.3b", hidden=1536, heads=12, ffn=8960, text_tokens=512, cross_layers=30),
-    DiTGeometry("wan2.1-14b", hidden=5120, heads=40, ffn=13824, text_tokens=512, cross_layers=40),
-    DiTGeometry("hunyuanvideo", hidden=3072, heads=24, ffn=12288, text_tokens=256, double_layers=20, single_layers=40),
-    DiTGeometry(
-        "flux",
-        hidden=3072,
-        heads=24,
-        ffn=12288,
-        text_tokens=512,
-        double_layers=19,
-        single_layers=38,
-        vae_stride=(1, 8, 8),
-    ),
-)
-
-
 class GeometrySpec(BaseModel):
     """A geometry in a file: the fields of `DiTGeometry`."""
 
@@ -194,37 +173,3 @@ class GeometrySpec(BaseModel):
         fields = self.model_dump()
         vae, patch = fields.pop("vae_stride"), fields.pop("patch")
         return DiTGeometry(**fields, vae_stride=(vae[0], vae[1], vae[2]), patch=(patch[0], patch[1], patch[2]))
-
-
-def geometry_names() -> list[str]:
-    """The built-in geometries, sorted."""
-    return sorted(geometry.name for geometry in _BUILT_IN)
-
-
-def find_geometry(model: str | GeometrySpec | Mapping[str, object]) -> DiTGeometry:
-    """A geometry by built-in name, from a file (a path with a separator or ending in .json), or from an object.
-
-    A file holds the fields of `GeometrySpec`, or is a config.json as diffusers writes it. Raises `UnknownNameError`
-    (unknown_model) that lists the known names, `ProfileError` for a bad file; pydantic's ValidationError for a bad
-    object.
-    """
-    if isinstance(model, str):
-        if "/" in model or model.endswith(".json"):
-            return _from_file(Path(model))
-        known = {geometry.name: geometry for geometry in _BUILT_IN}
-        if model not in known:
-            raise UnknownNameError("model", model, sorted(known), code="unknown_model")
-        return known[model]
-    spec = model if isinstance(model, GeometrySpec) else GeometrySpec.model_validate(model)
-    return spec.geometry()
-
-
-def _from_file(path: Path) -> DiTGeometry:
-    from profiles.geometry.diffusers_config import is_diffusion, read_diffusion
-
-    config, file = read_object(path), shown(path.name)
-    if is_diffusion(config):
-        return read_diffusion(config, file, name=name_of(path)).geometry()
-    if "model_type" in config:
-        raise ProfileError(f"{file}: expected a diffusion transformer, got a language model", code="unknown_model")
-    return validate(GeometrySpec, {"name": name_of(path), **config}, file).geometry()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from profiles.errors import ProfileError, UnknownNameError, shown
 from profiles.geometry.config_json import read_config
-from profiles.geometry.diffusion import geometry_names
+from profiles.geometry.diffusion_library import geometry_names
 from profiles.geometry.model import ModelGeometry
 from profiles.geometry.model_file import name_of, read_object
 from profiles.geometry.spec import ModelSpec

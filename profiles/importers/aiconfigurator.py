@@ -16,7 +16,6 @@ from pathlib import Path
 import numpy as np
 import yaml
 
-from profiles.building import RawRows, build_table
 from profiles.document import Device, ProfileDocument, Provenance, Table
 from profiles.errors import ProfileError, UnknownNameError, shown
 from profiles.families import FAMILIES
@@ -24,6 +23,7 @@ from profiles.importers import aiconfigurator_kernels, aiconfigurator_modules, a
 from profiles.importers.aiconfigurator_rows import Reader, Source
 from profiles.importers.assembly import summary, within_bounds
 from profiles.importers.parquet import Frame, read_parquet
+from profiles.making.building import RawRows, build_table
 from profiles.strict_json import read_limited
 
 # The kernels of vLLM are the ones that training code calls too: torch linear and FlashAttention.

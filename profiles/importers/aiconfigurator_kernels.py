@@ -9,7 +9,6 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from profiles.building import RawRows
 from profiles.importers.aiconfigurator_names import DTYPES, ELEMENT_BYTES, OPERATIONS, own_dtypes, paired
 from profiles.importers.aiconfigurator_rows import (
     Bools,
@@ -24,6 +23,7 @@ from profiles.importers.aiconfigurator_rows import (
     known_dtypes,
 )
 from profiles.importers.parquet import Frame
+from profiles.making.building import RawRows
 
 MOE = {
     "hidden": "hidden_size",

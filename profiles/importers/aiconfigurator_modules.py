@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from profiles.building import RawRows
 from profiles.importers.aiconfigurator_names import own_dtypes, paired
 from profiles.importers.aiconfigurator_rows import (
     Floats,
@@ -28,6 +27,7 @@ from profiles.importers.aiconfigurator_rows import (
     varies_within,
 )
 from profiles.importers.parquet import Frame
+from profiles.making.building import RawRows
 
 Axis = Callable[[Frame], Ints]
 Label = Callable[[Frame], Texts]

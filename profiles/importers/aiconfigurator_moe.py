@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
-from profiles.building import RawRows
 from profiles.importers.aiconfigurator_kernels import MOE
 from profiles.importers.aiconfigurator_names import own_dtypes
 from profiles.importers.aiconfigurator_rows import (
@@ -28,6 +27,7 @@ from profiles.importers.aiconfigurator_rows import (
     known_dtypes,
 )
 from profiles.importers.parquet import Frame
+from profiles.making.building import RawRows
 
 _EXCHANGES = ("moe_dispatch", "moe_combine")
 _OF_ONE_RANK = "tokens are those of one rank"

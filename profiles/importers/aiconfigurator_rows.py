@@ -13,9 +13,9 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from profiles.building import RawRows
 from profiles.families import DTYPE_BYTES
 from profiles.importers.parquet import Frame
+from profiles.making.building import RawRows
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -11,9 +11,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from profiles.building import RawRows, build_table
 from profiles.document import Device, ProfileDocument, Provenance, Table
 from profiles.errors import ProfileError, shown
+from profiles.making.building import RawRows, build_table
 from profiles.table import LARGEST_AXIS_VALUE
 
 _SHORTEST_S, _LONGEST_S = 1e-12, 1e6

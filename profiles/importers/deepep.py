@@ -20,10 +20,10 @@ from pathlib import Path
 
 import numpy as np
 
-from profiles.building import RawRows
 from profiles.document import Device, Provenance
 from profiles.importers.assembly import Found, Imported, Options, assemble, known_families, slug
 from profiles.importers.foreign import as_text, read_file, refuse_other
+from profiles.making.building import RawRows
 
 FAMILIES = ("moe_dispatch", "moe_combine")
 TOKENS, HIDDEN, TOP_K, EXPERTS, GPUS_PER_NODE = 128, 7168, 8, 256, 8

@@ -15,12 +15,12 @@ from typing import NoReturn
 import numpy as np
 import numpy.typing as npt
 
-from profiles.building import RawRows
 from profiles.document import Device, Provenance
 from profiles.errors import ProfileError, shown
 from profiles.importers.assembly import Found, Imported, Options, assemble, known_families
 from profiles.importers.foreign import as_text, read_file, refuse_other
 from profiles.importers.npz import read_npz
+from profiles.making.building import RawRows
 from profiles.strict_json import parse
 from profiles.table import LARGEST_AXIS_VALUE
 

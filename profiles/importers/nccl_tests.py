@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from profiles.building import RawRows
 from profiles.document import Device, Provenance
 from profiles.errors import ProfileError
 from profiles.importers.assembly import Found, Imported, Options, assemble, known_families, slug
 from profiles.importers.foreign import as_text, looks_like, read_file
 from profiles.importers.nccl_log import NAMELESS, OPERATIONS, SIZE_0, Log, LogRow, read_log
+from profiles.making.building import RawRows
 
 _PATH = re.compile(r"^([a-z_]+)=(.+)$")
 

@@ -13,12 +13,12 @@ from pathlib import Path
 
 import numpy as np
 
-from profiles.building import RawRows
 from profiles.document import Device, Provenance
 from profiles.errors import ProfileError
 from profiles.importers.assembly import Found, Imported, Options, assemble, known_families, slug
 from profiles.importers.foreign import as_text, read_file, refuse_other
 from profiles.importers.nvbandwidth_log import Matrix, read_json, read_text
+from profiles.making.building import RawRows
 from profiles.table import LARGEST_AXIS_VALUE
 
 _TEST = re.compile(r"^(?P<what>[a-z_]+?)_(?:memcpy_)?(?P<way>read_|write_)?(?P<engine>ce|sm)$")

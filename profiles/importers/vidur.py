@@ -14,13 +14,13 @@ from pathlib import Path
 
 import numpy as np
 
-from profiles.building import RawRows
 from profiles.document import Device, Provenance
 from profiles.errors import ProfileError, shown
 from profiles.families import COLLECTIVES
 from profiles.importers.assembly import Found, Imported, Options, assemble, known_families
 from profiles.importers.foreign import as_text, read_file, refuse_other
 from profiles.importers.vidur_rows import COLLECTIVE_COLUMNS, MODEL_COLUMNS, Row, collective_rows, model_rows
+from profiles.making.building import RawRows
 
 FAMILIES = ("gemm", "elementwise", *COLLECTIVES)
 _POLICY = {

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from profiles.building import RawRows, build_table
 from profiles.document import ProfileDocument, Provenance, Table
 from profiles.families import FAMILIES
+from profiles.making.building import RawRows, build_table
 from profiles.measure.bench import Bench
 from profiles.measure.machine import slug
 from profiles.measure.options import Options

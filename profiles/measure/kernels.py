@@ -20,8 +20,6 @@ Array: TypeAlias = Any
 
 LIBRARIES = ("torch", "numpy")
 NO_TORCH = "torch is not installed: pip install 'girih[measure]'"
-BLOCK = 1 << 20
-"""Random numbers repeat after so many: making them must not take longer than what is measured with them."""
 
 
 class Kernels(Protocol):
@@ -32,7 +30,7 @@ class Kernels(Protocol):
     dtypes: tuple[str, ...]
 
     def array(self, shape: Sequence[int], dtype: str, seed: int) -> Array:
-        """Normally distributed numbers that repeat after `BLOCK`; the same seed gives the same array."""
+        """Normally distributed numbers that repeat after `random_numbers.BLOCK`; the same seed gives the same array."""
 
     def matmul(self, a: Array, b: Array) -> Array:
         """(m, k) @ (k, n)."""

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from profiles.measure.kernels import BLOCK
+from profiles.measure.random_numbers import BLOCK
 
 Floats = npt.NDArray[np.float32]
 

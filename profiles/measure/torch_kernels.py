@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from profiles.measure.kernels import BLOCK
+from profiles.measure.random_numbers import BLOCK
 
 TORCH_DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 

@@ -7,12 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiles.building import RawRows
 from profiles.errors import ProfileError, UnknownNameError
 from profiles.files import document_bytes
 from profiles.importers.aiconfigurator import READERS, import_system, read_device, version_key
 from profiles.importers.aiconfigurator_rows import Source
 from profiles.importers.parquet import Frame, read_parquet
+from profiles.making.building import RawRows
 
 TABLES = Path(__file__).parents[2] / "profiles" / "tables"
 needs_pyarrow = pytest.mark.skipif(importlib.util.find_spec("pyarrow") is None, reason="pyarrow is not installed")

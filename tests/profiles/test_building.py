@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from profiles.building import RawRows, build_table
 from profiles.families import FAMILIES
-from profiles.monotone import heaviest_rising, hold_ends, longest_rising
+from profiles.making.building import RawRows, build_table
+from profiles.making.monotone import heaviest_rising, hold_ends, longest_rising
+from profiles.making.repeats import merge_repeats
+from profiles.making.thin import thinned_rows
 from profiles.pace import Pacing
-from profiles.repeats import merge_repeats
 from profiles.roofline import MODELS, fit_roofline, modelled_seconds, wire_bytes
-from profiles.thin import thinned_rows
 
 positive = st.floats(1e-6, 1e2)
 

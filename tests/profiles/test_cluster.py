@@ -5,11 +5,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiles.building import RawRows, build_table
 from profiles.cluster import Cluster, Link, fit_link, ring_seconds
 from profiles.document import Device, ProfileDocument, Provenance
 from profiles.errors import ProfileError, UnknownNameError
 from profiles.importers import run
+from profiles.making.building import RawRows, build_table
 
 DATA = Path(__file__).parents[1] / "data" / "nccl_logs"
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from profiles.document import Pace, Table
 from profiles.families import FAMILIES
+from profiles.making.pace_fit import fit_pace
 from profiles.pace import COSTS, PLAIN, SIZE, Pacing, known_costs
-from profiles.pace_fit import fit_pace
 from profiles.table import CostTable
 
 GEMM, ENCODER = FAMILIES["gemm"], FAMILIES["encoder_attention"]

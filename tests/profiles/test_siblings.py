@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
-from profiles.building import RawRows, build_table
-from profiles.curves import rising_curves
 from profiles.families import FAMILIES
-from profiles.process import filled, likeness
-from profiles.siblings import FEWEST_ROWS, Siblings, have_siblings
+from profiles.making.building import RawRows, build_table
+from profiles.making.curves import rising_curves
+from profiles.making.process import filled, likeness
+from profiles.making.siblings import FEWEST_ROWS, Siblings, have_siblings
 
 GEMM = FAMILIES["gemm"]
 Columns = dict[str, np.ndarray]

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from profiles.building import RawRows
 from profiles.errors import ProfileError
 from profiles.importers import FORMATS, formats, run
 from profiles.importers.assembly import within_bounds
+from profiles.making.building import RawRows
 
 READ_FILES = [name for name in formats() if FORMATS[name].needs_files]
 KINDS = (

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from profiles.errors import ProfileError
-from profiles.measure.kernels import BLOCK, Kernels, cpu_kernels, merge_attention, torch_is_importable
+from profiles.measure.kernels import Kernels, cpu_kernels, merge_attention, torch_is_importable
 from profiles.measure.numpy_kernels import BLOCK_ROWS
+from profiles.measure.random_numbers import BLOCK
 
 TORCH = pytest.param("torch", marks=pytest.mark.skipif(not torch_is_importable(), reason="torch is not installed"))
 

@@ -7,17 +7,17 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from profiles.curves import rising_curves
 from profiles.document import Counts, HeldOut, Pace, Table
 from profiles.families import DTYPE_BYTES, FAMILIES
+from profiles.making.curves import rising_curves
+from profiles.making.pace_fit import fit_pace
+from profiles.making.repeats import merge_repeats
+from profiles.making.siblings import have_siblings
+from profiles.making.thin import thinned_rows
+from profiles.making.trust import fitted_roofline, held_out, leave_one_out
 from profiles.pace import Pacing
-from profiles.pace_fit import fit_pace
-from profiles.repeats import merge_repeats
 from profiles.roofline import MODELS
-from profiles.siblings import have_siblings
 from profiles.table import CostTable
-from profiles.thin import thinned_rows
-from profiles.trust import fitted_roofline, held_out, leave_one_out
 
 Ints = npt.NDArray[np.int64]
 Floats = npt.NDArray[np.float64]

@@ -1,8 +1,8 @@
 """A row's time from its siblings: rows with the same size on other curves know what a kernel does at that size.
 
 Log seconds less a reference form a grid, one axis for each group of columns of `GRIDS`, and a process on it
-(`profiles.process`) says what every cell should take. A table asks it for rows that contradict the rest (spikes, steps
-that get faster with size) and for places that one curve measured and another did not.
+(`profiles.making.process`) says what every cell should take. A table asks it for rows that contradict the rest (spikes,
+steps that get faster with size) and for places that one curve measured and another did not.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from profiles.families import Family
-from profiles.process import filled, likeness
+from profiles.making.process import filled, likeness
+from profiles.making.waves import fit_waves, wave_seconds
 from profiles.roofline import fit_roofline, modelled_seconds
-from profiles.waves import fit_waves, wave_seconds
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 import numpy as np
 import numpy.typing as npt
 
-from profiles.monotone import lines
+from profiles.making.monotone import lines
 from profiles.pace import Pacing
 
 Bools = npt.NDArray[np.bool_]

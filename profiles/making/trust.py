@@ -8,14 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from profiles.beyond import seconds_beyond
-from profiles.curves import rising_curves
 from profiles.document import HeldOut, Roofline
 from profiles.encoder import Fitted, surface, surface_seconds
 from profiles.families import Family
-from profiles.monotone import lines
-from profiles.repeats import merge_repeats, positions
+from profiles.making.curves import rising_curves
+from profiles.making.monotone import lines
+from profiles.making.repeats import merge_repeats, positions
+from profiles.making.siblings import have_siblings
 from profiles.roofline import fit_roofline, modelled_seconds
-from profiles.siblings import have_siblings
 from profiles.table import CostTable
 
 Ints = npt.NDArray[np.int64]

@@ -2,7 +2,8 @@
 
 A curve keeps the heaviest set of its rows that do not get faster with size, where a row weighs the less the more its
 siblings contradict it. What falls out (a spike, a step back) and what was not measured between two rows of a curve is
-estimated from the siblings (`profiles.siblings`), held between the kept neighbours. Without siblings it is left out.
+estimated from the siblings (`profiles.making.siblings`), held between the kept neighbours. Without siblings it is left
+out.
 """
 
 from __future__ import annotations
@@ -14,8 +15,8 @@ import numpy as np
 import numpy.typing as npt
 
 from profiles.families import Family
-from profiles.monotone import hold_ends, lines, rising_rows
-from profiles.siblings import Siblings, have_siblings
+from profiles.making.monotone import hold_ends, lines, rising_rows
+from profiles.making.siblings import Siblings, have_siblings
 
 Bools = npt.NDArray[np.bool_]
 Ints = npt.NDArray[np.int64]

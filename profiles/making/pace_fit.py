@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profiles.families import Family
-from profiles.monotone import lines
+from profiles.making.monotone import lines
 from profiles.pace import LEAST_SIZE, PLAIN, SIZE, Weights, known_costs, log_pace
 
 Floats = npt.NDArray[np.float64]

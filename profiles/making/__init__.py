@@ -1,0 +1,1 @@
+"""From rows as they were read to the tables of a profile: repeats, spikes, siblings, pace, thinning, errors."""
