@@ -10,7 +10,7 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, FiniteFloat,
 
 from profiles.errors import shown
 from profiles.families import DTYPE_BYTES, FAMILIES
-from profiles.pace import SIZE, Pacing, known_costs
+from profiles.pace import LEAST_SIZE, SIZE, Pacing, known_costs
 from profiles.roofline import MODELS
 from profiles.table import LARGEST_AXIS_VALUE, CostTable
 
@@ -81,7 +81,7 @@ class Roofline(Part):
 class Pace(Part):
     """How log seconds move between two rows of a curve; `profiles.pace` names the costs of each family."""
 
-    weights: dict[Name, Positive] = Field(description="by cost; their sum is 1")
+    weights: dict[Name, Annotated[FiniteFloat, Field(gt=0, le=1)]] = Field(description="by cost; their sum is 1")
     multiprocessors: Annotated[int, Field(ge=1)] | None = Field(None, description="of the device, where waves count")
 
 
@@ -146,10 +146,16 @@ class Table(Part):
         if self.pace is not None:
             known = [SIZE, *known_costs(self.family, self.pace.multiprocessors)]
             unknown = sorted(set(self.pace.weights) - set(known))
-            if unknown or self.pace.weights.get(SIZE, 0.0) <= 0.0:
+            if unknown or SIZE not in self.pace.weights:
                 listed = shown(", ".join(unknown)) or f"no {SIZE}"
                 raise ValueError(
                     f"pace.weights of family {self.family} are {', '.join(known)}, {SIZE} always; got {listed}"
+                )
+            total, least = sum(self.pace.weights.values()), self.pace.weights[SIZE]
+            if abs(total - 1.0) > 0.01 or least < LEAST_SIZE / 2:
+                raise ValueError(
+                    f"pace.weights must add up to 1 with {SIZE} at least {LEAST_SIZE}; they add up to {total:g} with "
+                    f"{SIZE} {least:g}"
                 )
         return self
 

@@ -46,11 +46,11 @@ class ProfileError(Exception):
 class UnknownNameError(ProfileError):
     """A profile or model name that is not known; `known` holds the names that are, `nearest` the closest or None."""
 
-    def __init__(self, what: str, asked: str, known: Iterable[str], *, code: str) -> None:
-        self.asked = asked
+    def __init__(self, what: str, asked: object, known: Iterable[str], *, code: str) -> None:
+        self.asked = str(asked)
         self.known = tuple(known)
-        self.nearest = nearest_name(asked, self.known)
-        super().__init__(unknown_message(what, asked, self.known), code=code)
+        self.nearest = nearest_name(self.asked, self.known)
+        super().__init__(unknown_message(what, self.asked, self.known), code=code)
 
 
 def shown(text: str, limit: int = 80) -> str:

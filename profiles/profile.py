@@ -11,7 +11,7 @@ from profiles.errors import ProfileError, UnknownNameError
 from profiles.families import COLLECTIVES, FAMILIES
 from profiles.priced import MODELLED, Priced
 from profiles.pricing import Extrapolate, Pricer
-from profiles.sizes import Sizes, checked, flat, pick
+from profiles.sizes import Sizes, checked, flat, pick, whole_number
 from profiles.table import CostTable
 
 
@@ -57,8 +57,8 @@ class Profile:
         heads * q_len / kv_len heads of length kv_len (the same FLOPs and the same inner loop) and tagged modelled.
         All that is modelled lies on one smooth surface, where a split is never cheaper in total than the whole.
         """
-        named = {"q_len": q_len, "kv_len": kv_len, "heads": heads}
-        sizes, shape = flat(named)
+        head_dim = whole_number(head_dim, "head_dim")
+        sizes, shape = flat({"q_len": q_len, "kv_len": kv_len, "heads": heads})
         q, kv = sizes["q_len"], sizes["kv_len"]
         axes = {"head_dim": np.full(q.size, float(head_dim)), "heads": sizes["heads"] * q / kv, "length": kv}
         key, pricer = ("encoder_attention", dtype, "", ""), self._pricer

@@ -38,11 +38,13 @@ class Axes:
 
 
 _ATTENTION = ("head_dim", "queries_per_kv_head", "heads")
+_EXPERTS = ("hidden", "ffn", "experts", "top_k", "tensor_ranks", "expert_ranks")
 GRIDS: dict[str, Axes] = {
     "gemm": Axes((("m",), ("n",), ("k",)), strength=0.0, rounds=50),
     "encoder_attention": Axes((("head_dim",), ("heads",), ("length",)), strength=30.0, rounds=40),
     "prefill_attention": Axes((_ATTENTION, ("batch",), ("length",)), strength=30.0, rounds=30),
     "decode_attention": Axes((_ATTENTION, ("batch",), ("kv_length",)), strength=30.0, rounds=30),
+    "moe_gemm": Axes((_EXPERTS, ("tokens",)), strength=100.0, rounds=40),
 }
 _LENGTHS: dict[tuple[str, ...], float] = {("n",): 2.0, ("k",): 2.0}
 _FIRST_SPREAD = {"gemm": 0.05}

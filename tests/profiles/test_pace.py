@@ -82,12 +82,14 @@ def test_prices_stay_between_their_rows_meet_them_and_never_fall(data: st.DataOb
     assert np.array_equal(priced[met], seconds[np.isin(lengths, asked)])
 
 
-def test_a_pace_with_an_unknown_cost_is_refused_by_name() -> None:
+def test_a_pace_that_no_fit_gives_is_refused() -> None:
     rows = {"m": [1, 2], "n": [8, 8], "k": [8, 8]}
     for pace, message in (
         (Pace(weights={"size": 0.5, "wave_128": 0.5}), "got wave_128"),
         (Pace(weights={"rows_64": 1.0}), "got no size"),
         (Pace(weights={"size": 0.5, "waves_64x64": 0.5}), "got waves_64x64"),  # multiprocessors are not stated
+        (Pace(weights={"size": 0.3, "rows_64": 0.3}), "add up to 1"),
+        (Pace(weights={"size": 1e-18, "rows_64": 1.0}), "size 1e-18"),
     ):
         with pytest.raises(ValueError, match=message):
             Table(family="gemm", dtype="bf16", provenance="x", pace=pace, columns=rows, latency_s=[1.0, 2.0])

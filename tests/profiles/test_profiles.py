@@ -247,3 +247,34 @@ def test_loading_a_profile_needs_no_pyarrow_and_no_scipy() -> None:
     )
     out = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert out.stdout.strip() == "[]"
+
+
+@pytest.mark.parametrize(
+    ("head_dim", "message"),
+    [
+        (0, "head_dim >= 1, got 0"),
+        (-64, "head_dim >= 1"),
+        ("64", "whole number"),
+        (64.5, "whole number"),
+        (True, "whole"),
+    ],
+)
+def test_a_head_dimension_is_one_positive_whole_number(head_dim: object, message: str) -> None:
+    with pytest.raises(ProfileError, match=message):
+        load("h200-sxm").attention(4096, 4096, 12, head_dim, extrapolate="roofline")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("value", ["5", 2 + 3j, np.datetime64("2026-01-01"), 10**400, None, [1, [2]]])
+def test_only_numbers_are_sizes(value: object) -> None:
+    with pytest.raises(ProfileError, match="expected m as a number"):
+        load("h200-sxm").gemm(value, 512, 512)  # type: ignore[arg-type]
+
+
+def test_shapes_that_do_not_broadcast_are_named() -> None:
+    with pytest.raises(ProfileError, match=r"m \(3,\), n \(2,\), k \(\)"):
+        load("h200-sxm").gemm([1, 2, 3], [512, 512], 512)
+
+
+def test_an_operation_that_is_no_name_is_unknown() -> None:
+    with pytest.raises(ProfileError, match="unknown collective 'None'"):
+        load("h200-sxm").collective(None, 1024, 2)  # type: ignore[arg-type]
