@@ -7,7 +7,7 @@ from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 
-from profiles.errors import UnknownNameError
+from profiles.errors import ProfileError, UnknownNameError, shown
 from profiles.files import parse_document, read_bytes
 from profiles.profile import Profile
 
@@ -28,6 +28,9 @@ def load(name_or_path: str | Path) -> Profile:
     if isinstance(name_or_path, Path) or "/" in text or text.endswith(".json"):
         data = read_bytes(Path(name_or_path))
         return _parsed(data, Path(name_or_path).name)
+    if Path(text).is_dir() and text not in names():
+        message = f"{shown(text)} is a folder: name its file, ./{shown(text)}/profile.json"
+        raise ProfileError(message, code="unknown_profile")
     return _built_in(text)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import stat
 from pathlib import Path
 from typing import NoReturn
 
@@ -15,8 +16,19 @@ _LFS = b"version https://git-lfs"
 _ANNEX = (b"/annex/objects/", b".git/annex/objects/")
 
 
+def refuse_special(path: Path) -> None:
+    """Raise `ProfileError` for a pipe, a socket or a device, which may never end or never begin; `OSError` for none."""
+    mode = path.stat().st_mode
+    # A folder's own error says more when it is opened.
+    if not stat.S_ISREG(mode) and not stat.S_ISDIR(mode):
+        raise ProfileError(
+            f"{shown(path.name)} is not a regular file: pipes and devices are not read", code="wrong_type"
+        )
+
+
 def read_limited(path: Path) -> bytes:
-    """The bytes of a file, also of one that states no size. Raises `OSError`, or `ProfileError` over 256 MiB."""
+    """The bytes of a regular file. Raises `OSError`, or `ProfileError` for another kind of file and over 256 MiB."""
+    refuse_special(path)
     with path.open("rb") as stream:
         data = stream.read(MAX_BYTES + 1)
     if len(data) > MAX_BYTES:

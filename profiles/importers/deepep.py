@@ -58,7 +58,7 @@ def import_tables(files: Sequence[str], options: Options) -> Imported:
     for path in files:
         data, name = read_file(path), Path(path).name
         refuse_other(data, name, "deepep")
-        own, wrong = _table(as_text(data, name), name)
+        own, wrong = _table(as_text(data, name, "deepep"), name)
         rows += own
         refused += wrong
     found = Found(

@@ -31,7 +31,8 @@ FAMILIES = ("engine_prefill", "engine_decode")
 PREFILL = ("prefill_isl", "prefill_ttft", "prefill_thpt_per_gpu")
 DECODE = ("x_kv_usage", "y_context_length", "z_itl", "z_thpt_per_gpu", "max_kv_tokens")
 _MOCKER = ("prefill_ttft_ms", "decode_active_kv_tokens")
-_MOST_GPUS = 1000
+_FEWEST_GPUS, _MOST_GPUS = 0.5, 512
+"""Of one engine: three orders of magnitude, so that no engine passes in a unit a thousand times off."""
 _WHOLE = ("files of one engine; dtype only names the table: the engine's own precision is not stated",)
 _INSIDE = (
     "selected_prefill_interpolation/raw_data.npz",
@@ -109,7 +110,7 @@ def _arrays(data: bytes, name: str) -> Arrays:
         arrays: Arrays = read_npz(data, name)
     else:
         refuse_other(data, name, "dynamo")
-        as_text(data, name)
+        as_text(data, name, "dynamo")
         value = parse(data, name)
         if not isinstance(value, dict):
             raise ProfileError(f"{shown(name)}: expected an object of arrays", code="wrong_type")
@@ -183,13 +184,20 @@ def _whole(values: Floats) -> npt.NDArray[np.int64]:
 
 
 def _check_unit(work: Floats, seconds: Floats, rate: Floats, place: str) -> None:
-    """work / seconds / (throughput a GPU) is the number of GPUs: a thousand of them means seconds, not milliseconds."""
+    """work / seconds / (throughput a GPU) is the number of GPUs: one that no engine has means another unit."""
     with np.errstate(divide="ignore", invalid="ignore"):
         gpus = work / seconds / rate
     gpus = gpus[np.isfinite(gpus) & (gpus > 0)]
-    if len(gpus) and np.median(gpus) > _MOST_GPUS:
+    if not len(gpus):
         raise ProfileError(
-            f"{shown(place)} would mean {np.median(gpus):.0f} GPUs by the throughput beside it: expected milliseconds, "
-            "these look like seconds",
+            f"{shown(place)} cannot be checked to be milliseconds: the throughput beside it is nowhere > 0",
+            code="out_of_range",
+        )
+    number = float(np.median(gpus))
+    if not _FEWEST_GPUS <= number <= _MOST_GPUS:
+        raise ProfileError(
+            f"{shown(place)} would mean {number:.4g} GPUs by the throughput beside it, an engine has "
+            f"{_FEWEST_GPUS:g}..{_MOST_GPUS}: expected milliseconds, these look like "
+            f"{'seconds' if number > _MOST_GPUS else 'microseconds'}",
             code="out_of_range",
         )

@@ -16,6 +16,7 @@ _LOOKS: tuple[tuple[bytes, str, str], ...] = (
     (rb"^\x93NUMPY", "a single NumPy array", ""),
     (rb"^PK\x03\x04", "an npz or zip archive", "dynamo"),
     (rb"^\x1f\x8b", "a packed file (gzip)", ""),
+    (rb"^(?:\x80[\x02-\x05]|\([dl]p\d)", "a Python pickle, and nothing is unpickled", ""),
     (rb"(?i)^\s*<(?:!doctype|html|\?xml)", "a web page instead of the raw file", ""),
     (rb'"nvbandwidth"\s*:|nvbandwidth Version|memcpy (?:CE|SM) ', "nvbandwidth output", "nvbandwidth"),
     (rb"_perf\b|\bbusbw\b", "nccl-tests or rccl-tests output", "nccl-tests"),
@@ -45,10 +46,10 @@ def read_file(path: str) -> bytes:
     return data
 
 
-def as_text(data: bytes, name: str) -> str:
-    """The text in `data`. Raises `ProfileError` (wrong_type) for a binary file, by what it looks like."""
+def as_text(data: bytes, name: str, mine: str) -> str:
+    """The text in `data` for format `mine`. Raises `ProfileError` (wrong_type) for a binary file, by its looks."""
     if b"\0" in data[:_HEAD]:
-        raise ProfileError(f"{shown(name)} is not text{looks_like(data, '')}", code="wrong_type")
+        raise ProfileError(f"{shown(name)} is not text{looks_like(data, mine)}", code="wrong_type")
     return data.decode("utf-8-sig", errors="replace")
 
 

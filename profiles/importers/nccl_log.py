@@ -7,7 +7,10 @@ have no header. Rows are read from both ends, because `redop` and `root` may be 
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+
+from profiles.importers.nccl_rows import DTYPES, Row, disagreements, only_all_reduce, parse_row, told_ranks
 
 OPERATIONS = {
     "all_reduce": "all_reduce",
@@ -17,25 +20,11 @@ OPERATIONS = {
     "sendrecv": "send_recv",
     "broadcast": "broadcast",
 }
-DTYPES = {
-    "float": ("fp32", 4),
-    "half": ("fp16", 2),
-    "bfloat16": ("bf16", 2),
-    "double": ("fp64", 8),
-    "int8": ("int8", 1),
-    "uint8": ("int8", 1),
-    "int32": ("int32", 4),
-    "uint32": ("int32", 4),
-    "int64": ("int64", 8),
-    "uint64": ("int64", 8),
-    "fp8_e4m3": ("fp8", 1),
-    "fp8_e5m2": ("fp8", 1),
-    "f8e4m3": ("fp8", 1),
-    "f8e5m2": ("fp8", 1),
-}
-SIZE_0 = "size 0 moves nothing"
 NAMELESS = "the log does not say which collective it measured: name it in front, as in all_gather=FILE"
-_PREFIX = re.compile(r"^\s*(?:\[\d+,\d+\]<std(?:out|err)>:|\d+: ?)\s*(?=[#\d]|$)")
+_PREFIX = re.compile(
+    r"^\s*(?:\[\d+,\d+\]<std(?:out|err)>:|\d+: ?|\[[^\]\s]{1,80}\]:?\s|[A-Za-z][\w.-]{0,80}:\s)\s*(?=[#\d-]|$)"
+)
+_NUMBER = re.compile(r"^(?:[-+]?[0-9.]+(?:e[-+]?[0-9]+)?|N/A|[-+]?nan|[-+]?inf)$", re.I)
 _TEST = re.compile(r"\b(all_reduce|all_gather|reduce_scatter|alltoall|sendrecv|broadcast|reduce|gather|scatter)_perf\b")
 _RANK = re.compile(r"#\s*Rank\s+(\d+).*?\bon\s+(\S+)\s+device\s+\d+\s+\[[^\]]*\]\s+(.+?)\s*$")
 _RCCL = re.compile(r"rccl-tests: Version|\bRCCL version\b|\bRCCL (?:INFO|WARN)\b|librccl\.so")
@@ -69,6 +58,7 @@ class _Section:
     """What is known about the rows that follow: reset by each new test in a file."""
 
     operation: str | None
+    ranks: list[int] = field(default_factory=list)
     hosts: list[str] = field(default_factory=list)
     device: str | None = None
     nodes: int | None = None
@@ -87,14 +77,19 @@ class Log:
 
 
 def read_log(text: str, name: str, operation: str | None = None) -> Log:
-    """Read a log. `operation` (ours, such as `all_gather`) is used where the log itself names no test."""
+    """Read a log. `operation` (ours, such as `all_gather`) is used where the log itself names no test.
+
+    Rows that contradict it, or that are of a test with another name, are refused.
+    """
     refused: list[str] = []
     remarks: list[str] = []
-    hint = operation or next((ours for ours, pattern in _HINTS if pattern.search(name)), None)
-    sections = _sections(text, name, hint, refused, remarks)
+    by_name = next((ours for ours, pattern in _HINTS if pattern.search(name)), None)
+    if operation and by_name not in (None, operation):
+        remarks.append(f"{name}: read as {operation} as told, though its name speaks of {by_name}")
+    sections = _sections(text, name, operation or by_name, refused, remarks)
     rows: list[LogRow] = []
     for section in sections:
-        rows += _section_rows(section, name, refused, remarks)
+        rows += _section_rows(section, operation, name, refused, remarks)
     device = next((section.device for section in sections if section.device), None)
     return Log(tuple(rows), device, _library(text, device), tuple(refused), tuple(remarks))
 
@@ -124,101 +119,83 @@ def _sections(text: str, name: str, hint: str | None, refused: list[str], remark
             if section.rows:
                 section = _Section(section.operation, nodes=section.nodes)
                 sections.append(section)
+            section.ranks.append(int(rank.group(1)))
             section.hosts.append(rank.group(2))
             section.device = rank.group(3)
         elif line in ("...", "…"):
             remarks.append(f"{name}:{number}: rows are left out here ('...')")
-        elif line[:1].isdigit() and (words := line.split()) and len(words) >= 3 and words[1].isdigit():
+        elif len(words := line.split()) >= 2 and words[0].isdecimal() and words[1].isdecimal():
             section.rows.append((number, words))
         elif "XXX" in line:
             refused.append(f"{name}:{number}: a placeholder (XXX) stands where a number should be")
+        elif reason := _unread(words):
+            refused.append(f"{name}:{number}: {reason}")
     return sections
 
 
-def _section_rows(section: _Section, name: str, refused: list[str], remarks: list[str]) -> list[LogRow]:
-    parsed: list[tuple[int, int, int, str, list[float | None]]] = []
+def _unread(words: Sequence[str]) -> str | None:
+    """Why a line that holds a row was not taken for one; None for a line that holds none."""
+    if not words or words[0].startswith("#"):
+        return None
+    numbers = [bool(_NUMBER.match(word)) for word in words]
+    if len(words) >= 8 and all(numbers[:2]) and sum(numbers) >= 6:
+        return f"expected size and count as whole numbers, got {' '.join(words[:2])!r:.40}"
+    kind = next((at for at, word in enumerate(words) if word in DTYPES), None)
+    if kind is None or sum(numbers[kind:]) < 6:
+        return None
+    return f"expected a row to begin with size and count, got {' '.join(words[:kind])!r:.60}"
+
+
+def _section_rows(
+    section: _Section, told: str | None, name: str, refused: list[str], remarks: list[str]
+) -> list[LogRow]:
+    parsed: list[Row] = []
     for number, words in section.rows:
         try:
-            parsed.append((number, *_row(words)))
+            parsed.append(parse_row(number, words))
         except ValueError as error:
             refused.append(f"{name}:{number}: {error}")
     if not parsed:
         return []
+    operation = section.operation or ("all_reduce" if only_all_reduce(parsed) else None)
     problem = None
-    operation = section.operation or _only_all_reduce(section, parsed)
-    ranks = len(section.hosts) or _ranks_from_bandwidth(operation, parsed)
     if operation is None:
         problem = NAMELESS
+    elif told not in (None, operation):
+        problem = f"named {told}, but the log says that it measured {operation}"
     elif operation not in OPERATIONS.values():
         problem = f"{operation} is not read"
-    elif ranks is None or ranks < 2:
-        problem = "the number of ranks is neither listed nor to be told from the bandwidths"
-    if problem or operation is None or ranks is None:
-        refused += [f"{name}:{row[0]}: {problem}" for row in parsed]
+    if problem or operation is None:
+        refused += [f"{name}:{row.line}: {problem}" for row in parsed]
         return []
-    nodes = len(set(section.hosts)) or section.nodes
-    if nodes is None:
-        nodes = -(-ranks // 8)
-        remarks.append(f"{name}: {ranks} ranks told from the bandwidths; {nodes} nodes assumed (8 GPUs a node)")
+    listed = len(section.ranks) if sorted(section.ranks) == list(range(len(section.ranks))) else 0
+    ranks = listed or told_ranks(operation, parsed)
+    wrong = disagreements(operation, ranks, parsed)
+    if not wrong and (ranks is None or ranks < 2):
+        damaged = "damaged: " if section.ranks and not listed else ""
+        problem = f"the number of ranks is neither listed ({damaged}{len(section.ranks)} lines) nor to be told from the"
+        wrong = {row.line: f"{problem} rows" for row in parsed}
+    refused += [f"{name}:{line}: {reason}" for line, reason in wrong.items()]
+    good = [row for row in parsed if row.line not in wrong]
+    if ranks is None or ranks < 2 or not good:
+        return []
+    nodes = _nodes(section, ranks, bool(listed), name, remarks)
     return [
-        LogRow(number, operation, DTYPES[kind][0], ranks, nodes, size, float(times[0] or 0.0), times[3])
-        for number, size, _, kind, times in parsed
-    ]
+        LogRow(
+            row.line, operation, row.dtype, ranks, nodes, row.size, row.out_of_place.microseconds,
+            row.in_place.microseconds if row.in_place else None,
+        )
+        for row in good
+    ]  # fmt: skip
 
 
-def _row(words: list[str]) -> tuple[int, int, str, list[float | None]]:
-    """Size, count, type, and time, algbw and busbw out of place and in place. Raises ValueError with the reason."""
-    if any("XX" in word for word in words):
-        raise ValueError("a placeholder (XXX) stands where a number should be")
-    if len(words) < 11:
-        raise ValueError(f"expected at least 11 columns, got {len(words)}")
-    if max(len(word) for word in words[:2]) > 13:
-        raise ValueError("a size of more than 13 digits is no size of a message")
-    size, count, kind = int(words[0]), int(words[1]), words[2]
-    if kind not in DTYPES:
-        raise ValueError(f"unknown type {kind!r}")
-    if size == 0:
-        raise ValueError(SIZE_0)
-    out, inside = words[-8:-4], words[-4:]
-    for wrong in (out[3], inside[3]):
-        if wrong != "N/A" and float(wrong) != 0:
-            raise ValueError(f"the test reports wrong results ({wrong})")
-    times = [*(_number(word) for word in out[:3]), *(_number(word) for word in inside[:3])]
-    if times[0] is None:
-        raise ValueError("the out-of-place time is N/A")
-    for time, bandwidth in ((times[0], times[1]), (times[3], times[4])):
-        if time is not None and not 0 < time < 1e12:
-            raise ValueError(f"expected a time > 0 and < 1e12 us, got {time}")
-        if time is not None and bandwidth is not None and abs(size / time / 1e3 - bandwidth) > 0.006 + 0.02 * bandwidth:
-            raise ValueError(f"{size} bytes in {time} us are not the {bandwidth} GB/s stated: shifted or other columns")
-    return size, count, kind, times
-
-
-def _number(word: str) -> float | None:
-    return None if word == "N/A" else float(word)
-
-
-def _only_all_reduce(section: _Section, rows: list[tuple[int, int, int, str, list[float | None]]]) -> str | None:
-    """all_reduce is the one test whose rows have a sum, no root, as many elements as bytes, and busbw above algbw."""
-    number, size, count, kind, times = max(rows, key=lambda row: row[1])
-    words = dict(section.rows)[number]
-    reduces = "sum" in words and (len(words) < 13 or words[4] == "-1")
-    alg, bus = times[1], times[2]
-    whole = size == count * DTYPES[kind][1]
-    return "all_reduce" if reduces and whole and alg and bus and bus > 1.02 * alg else None
-
-
-def _ranks_from_bandwidth(
-    operation: str | None, rows: list[tuple[int, int, int, str, list[float | None]]]
-) -> int | None:
-    """Ranks n from busbw / algbw of the largest row: 2 (n - 1) / n for all_reduce, (n - 1) / n for the others."""
-    times = max(rows, key=lambda row: row[1])[4]
-    alg, bus = times[1], times[2]
-    if not alg or not bus or operation in (None, "send_recv", "broadcast"):
-        return None
-    ratio = bus / alg / (2.0 if operation == "all_reduce" else 1.0)
-    if not 0 < ratio < 1:
-        return None
-    ranks = 1.0 / (1.0 - ratio)
-    near = round(ranks)
-    return near if abs(ranks - near) < 0.05 * ranks else None
+def _nodes(section: _Section, ranks: int, listed: bool, name: str, remarks: list[str]) -> int:
+    """The nodes of the device list if it is whole, else those of the command, else an assumption that is remarked."""
+    hosts = len(set(section.hosts))
+    if section.ranks and not listed:
+        remarks.append(f"{name}: the device list is damaged ({len(section.ranks)} lines, expected ranks 0 to n - 1)")
+    nodes = hosts if listed else section.nodes
+    if nodes is None:
+        nodes = max(hosts, -(-ranks // 8))
+        remarks.append(f"{name}: {ranks} ranks told from the rows; {nodes} nodes assumed (8 GPUs a node)")
+    return nodes

@@ -17,7 +17,8 @@ from profiles.document import Device, Provenance
 from profiles.errors import ProfileError
 from profiles.importers.assembly import Found, Imported, Options, assemble, known_families, slug
 from profiles.importers.foreign import as_text, looks_like, read_file
-from profiles.importers.nccl_log import NAMELESS, OPERATIONS, SIZE_0, Log, LogRow, read_log
+from profiles.importers.nccl_log import NAMELESS, OPERATIONS, Log, LogRow, read_log
+from profiles.importers.nccl_rows import SIZE_0
 from profiles.making.building import RawRows
 
 _PATH = re.compile(r"^([a-z_]+)=(.+)$")
@@ -67,7 +68,7 @@ def _split(text: str) -> tuple[str | None, str]:
 
 def _read(path: str, operation: str | None) -> Log:
     data, name = read_file(path), Path(path).name
-    log = read_log(as_text(data, name), name, operation)
+    log = read_log(as_text(data, name, "nccl-tests"), name, operation)
     if not log.rows and (other := looks_like(data, "nccl-tests")):
         raise ProfileError(f"no line of {name} looks like a row of nccl-tests{other}", code="missing_field")
     return log

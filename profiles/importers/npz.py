@@ -3,7 +3,12 @@
 from __future__ import annotations
 
 import io
+import lzma
+import math
+import struct
+import tokenize
 import zipfile
+import zlib
 
 import numpy as np
 import numpy.typing as npt
@@ -13,6 +18,15 @@ from profiles.errors import ProfileError, shown
 MAX_MEMBERS = 64
 MAX_MEMBER_BYTES = 16 * 1024 * 1024
 """Of one array, unpacked: two million numbers."""
+
+
+_BROKEN_ARCHIVE = (
+    zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, NotImplementedError, RuntimeError, EOFError, OSError,
+)  # fmt: skip
+_BROKEN_HEADER = (
+    ValueError, TypeError, OverflowError, KeyError, SyntaxError, RecursionError, MemoryError, EOFError, OSError,
+    tokenize.TokenError,
+)  # fmt: skip
 
 
 def read_npz(data: bytes, name: str) -> dict[str, npt.NDArray[np.float64]]:
@@ -28,7 +42,7 @@ def read_npz(data: bytes, name: str) -> dict[str, npt.NDArray[np.float64]]:
                 member.filename.removesuffix(".npy"): _array(archive, member, f"{name}: {member.filename}")
                 for member in members
             }
-    except (zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OSError) as error:
+    except _BROKEN_ARCHIVE as error:
         raise ProfileError(f"{shown(name)} is not a readable npz archive: {error}", code="wrong_type") from None
 
 
@@ -45,16 +59,20 @@ def _array(archive: zipfile.ZipFile, member: zipfile.ZipInfo, place: str) -> npt
         raise ProfileError(f"{place} unpacks to more than {MAX_MEMBER_BYTES} bytes", code="too_large")
     try:
         shape, kind = _header(io.BytesIO(data))
-    except (ValueError, EOFError) as error:
-        raise ProfileError(f"{place} is not a NumPy array: {error}", code="wrong_type") from None
+    except _BROKEN_HEADER:
+        # NumPy's own words advise to trust the file.
+        raise ProfileError(f"{place} is not a NumPy array: its header is broken", code="wrong_type") from None
     if kind.hasobject or kind.kind not in "iuf":
-        raise ProfileError(f"{place} holds {kind}, expected plain numbers", code="wrong_type")
-    if int(np.prod(shape, dtype=np.float64)) * kind.itemsize > len(data):
-        raise ProfileError(f"{place} claims the shape {shape} but holds {len(data)} bytes", code="wrong_type")
+        raise ProfileError(f"{place} holds {shown(str(kind))}, expected plain numbers", code="wrong_type")
+    whole = all(type(size) is int and size >= 0 for size in shape)
+    if not whole or math.prod(shape) * kind.itemsize > len(data):
+        raise ProfileError(
+            f"{place} claims the shape {shown(repr(shape))} but holds {len(data)} bytes", code="wrong_type"
+        )
     try:
         array = np.load(io.BytesIO(data), allow_pickle=False)
-    except (ValueError, EOFError, OSError) as error:
-        raise ProfileError(f"{place} is not a NumPy array: {error}", code="wrong_type") from None
+    except _BROKEN_HEADER:
+        raise ProfileError(f"{place} is not a NumPy array: its numbers cannot be read", code="wrong_type") from None
     return np.asarray(array, dtype=np.float64)
 
 

@@ -57,7 +57,9 @@ def import_outputs(files: Sequence[str], options: Options) -> Imported:
     for path in files:
         data, name = read_file(path), Path(path).name
         refuse_other(data, name, "nvbandwidth")
-        output = read_json(data, name) if data.lstrip()[:1] == b"{" else read_text(as_text(data, name), name)
+        output = (
+            read_json(data, name) if data.lstrip()[:1] == b"{" else read_text(as_text(data, name, "nvbandwidth"), name)
+        )
         device = device or output.device
         refused += output.refused
         notes += output.remarks

@@ -24,6 +24,7 @@ class Matrix:
     title: str
     place: str
     cells: list[float | None] = field(default_factory=list)
+    summed: bool = False
 
 
 @dataclass
@@ -37,7 +38,8 @@ class Output:
 
 
 def read_text(text: str, name: str) -> Output:
-    """The matrices of a text output; one whose cells do not add up to the `SUM` below it is refused."""
+    """The matrices of a text output; one whose cells do not add up to the `SUM` below it is refused, and so is one
+    without a `SUM` where others have theirs."""
     output, test, matrix, wrong, waived = Output(), "", None, False, 0
     for number, raw in enumerate(text.splitlines(), start=1):
         line, place = raw.strip(), f"{name}:{number}"
@@ -52,6 +54,8 @@ def read_text(text: str, name: str) -> Output:
             _close(output, matrix, wrong)
             matrix, wrong = Matrix(test, line, place), False
         elif total := _SUM.match(line):
+            if matrix:
+                matrix.summed = True
             if matrix and not wrong and not _adds_up(matrix, total.group(1)):
                 output.refused.append(f"{place}: {test}: the cells do not add up to {total.group(1)}: cut or altered")
                 wrong = True
@@ -66,6 +70,7 @@ def read_text(text: str, name: str) -> Output:
         elif line.startswith(("ERROR", "[ERROR", "Error")):
             output.refused.append(f"{place}: {shown(line)}")
     _close(output, matrix, wrong)
+    _without_sum(output, name)
     if waived:
         output.remarks.append(f"{name}: {waived} tests were waived by nvbandwidth itself")
     return output
@@ -74,6 +79,15 @@ def read_text(text: str, name: str) -> Output:
 def _close(output: Output, matrix: Matrix | None, wrong: bool) -> None:
     if matrix and matrix.cells and not wrong:
         output.matrices.append(matrix)
+
+
+def _without_sum(output: Output, name: str) -> None:
+    bare = [matrix for matrix in output.matrices if not matrix.summed]
+    if len(bare) < len(output.matrices):
+        output.matrices = [matrix for matrix in output.matrices if matrix.summed]
+        output.refused += [f"{matrix.place}: {matrix.test}: no SUM below the matrix: cut short" for matrix in bare]
+    elif bare:
+        output.remarks.append(f"{name}: no matrix has its SUM below: that all cells are there was not checked")
 
 
 def _cell(word: object) -> float | None:
@@ -88,10 +102,10 @@ def _cell(word: object) -> float | None:
     return value
 
 
-def _adds_up(matrix: Matrix, total: str) -> bool:
+def _adds_up(matrix: Matrix, total: object) -> bool:
     cells = [cell for cell in matrix.cells if cell is not None]
     try:
-        return abs(sum(cells) - float(total)) <= 0.005 * (len(cells) + 1) + 1e-6
+        return abs(sum(cells) - float(str(total))) <= 0.005 * (len(cells) + 1) + 1e-6
     except ValueError:
         return False
 
@@ -125,4 +139,7 @@ def _json_matrix(test: object, place: str) -> Matrix:
         raise ValueError(f"{test['name']!r:.60}: no matrix, status {status!r:.40}")
     title = test.get("bandwidth_description")
     cells = [_cell(cell) for row in rows if isinstance(row, list) for cell in row]
-    return Matrix(test["name"], title if isinstance(title, str) else "", place, cells)
+    matrix = Matrix(test["name"], title if isinstance(title, str) else "", place, cells, "sum" in test)
+    if matrix.summed and not _adds_up(matrix, test["sum"]):
+        raise ValueError(f"{test['name']!r:.60}: the cells do not add up to {test['sum']!r:.40}: cut or altered")
+    return matrix

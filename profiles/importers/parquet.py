@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from profiles.errors import ProfileError
-from profiles.strict_json import refuse_placeholder
+from profiles.strict_json import refuse_placeholder, refuse_special
 
 Column = npt.NDArray[np.generic]
 
@@ -74,6 +74,7 @@ def read_parquet(path: Path) -> Frame:
         raise ProfileError(
             "reading parquet needs pyarrow: pip install 'girih[aiconfigurator]'", code="unknown_profile"
         ) from None
+    refuse_special(path)
     with path.open("rb") as stream:
         refuse_placeholder(stream.read(200), path.name)
     try:

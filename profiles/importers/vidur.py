@@ -19,7 +19,7 @@ from profiles.errors import ProfileError, shown
 from profiles.families import COLLECTIVES
 from profiles.importers.assembly import Found, Imported, Options, assemble, known_families
 from profiles.importers.foreign import as_text, read_file, refuse_other
-from profiles.importers.vidur_rows import COLLECTIVE_COLUMNS, MODEL_COLUMNS, Row, collective_rows, model_rows
+from profiles.importers.vidur_rows import COLLECTIVE_COLUMNS, MODEL_COLUMNS, Row, collective_row, model_rows
 from profiles.making.building import RawRows
 
 FAMILIES = ("gemm", "elementwise", *COLLECTIVES)
@@ -69,7 +69,7 @@ def import_tables(files: Sequence[str], options: Options) -> Imported:
 def _read(path: str) -> tuple[list[Row], list[str], set[int]]:
     data, name = read_file(path), Path(path).name
     refuse_other(data, name, "vidur")
-    reader = csv.reader(io.StringIO(as_text(data, name)), strict=True)
+    reader = csv.reader(io.StringIO(as_text(data, name, "vidur")), strict=True)
     try:
         header = next(reader)
         lines = [(reader.line_num, row) for row in reader if any(cell.strip() for cell in row)]
@@ -89,8 +89,9 @@ def _read(path: str) -> tuple[list[Row], list[str], set[int]]:
         try:
             values = _values(header, cells)
             if "collective" in values:
-                rows += collective_rows(values)
-                sizes.add(int(values["max_devices_per_node"]))
+                row, most = collective_row(values)
+                rows.append(row)
+                sizes.add(most)
             else:
                 rows += model_rows(values)
         except ValueError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ MODEL_COLUMNS = (
     "time_stats.mlp_up_proj.median",
 )  # fmt: skip
 COLLECTIVE_COLUMNS = ("collective", "num_workers", "size", "devices_per_node", "max_devices_per_node")
+_WHOLE = re.compile(r"^([0-9]{1,13})(?:\.0*)?$")
+_ROUNDING = 1e-9
 # `size` counts the bytes of the smaller buffer; ours count the larger one.
 _GROWS = {"all_gather", "reduce_scatter"}
 _COLLECTIVES = ("all_reduce", "all_gather", "reduce_scatter", "send_recv", "broadcast")
@@ -68,16 +71,21 @@ def model_rows(values: Mapping[str, str]) -> list[Row]:
     ]
 
 
-def collective_rows(values: Mapping[str, str]) -> list[Row]:
-    """The collective of one line. Raises `ValueError` with the reason."""
+def collective_row(values: Mapping[str, str]) -> tuple[Row, int]:
+    """The collective of one line and the devices that its nodes have. Raises `ValueError` with the reason."""
     operation = values["collective"]
     if operation not in _COLLECTIVES:
         raise ValueError(f"expected a collective among {', '.join(_COLLECTIVES)}, got {operation!r:.40}")
     ranks, size = _whole(values, "num_workers"), _whole(values, "size")
-    nodes = _share(ranks, _whole(values, "devices_per_node"), "num_workers", "devices per node")
+    if ranks < 2:
+        raise ValueError("a collective of one rank moves nothing")
+    devices, most = _whole(values, "devices_per_node"), _whole(values, "max_devices_per_node")
+    if devices > most:
+        raise ValueError(f"devices_per_node {devices} is above max_devices_per_node {most}")
+    nodes = _share(ranks, devices, "num_workers", "devices per node")
     message = size * ranks if operation in _GROWS else size
     axes = _axes(nodes=nodes, ranks=ranks, message_bytes=message)
-    return [Row(operation, axes, _seconds(values, operation), backend="nccl")]
+    return Row(operation, axes, _seconds(values, operation), backend="nccl"), most
 
 
 def _axes(**axes: int) -> dict[str, int]:
@@ -89,9 +97,11 @@ def _axes(**axes: int) -> dict[str, int]:
 
 def _whole(values: Mapping[str, str], name: str) -> int:
     text = values[name].strip()
-    if not text.isascii() or not text.isdigit() or len(text) > 13 or int(text) < 1:
+    # pandas writes whole numbers with a point where the column once held a gap.
+    found = _WHOLE.match(text)
+    if not found or int(found.group(1)) < 1:
         raise ValueError(f"expected {name} as a whole number >= 1, got {text!r:.40}")
-    return int(text)
+    return int(found.group(1))
 
 
 def _share(total: int, parts: int, name: str, of: str) -> int:
@@ -101,11 +111,20 @@ def _share(total: int, parts: int, name: str, of: str) -> int:
 
 
 def _seconds(values: Mapping[str, str], name: str) -> float:
-    text = values.get(f"time_stats.{name}.median", "")
-    try:
-        milliseconds = float(text)
-    except ValueError:
-        milliseconds = math.nan
-    if not 0 < milliseconds < 1e9:
+    median = _milliseconds(values, name, "median")
+    if not 0 < median < 1e9:
+        text = values.get(f"time_stats.{name}.median", "")
         raise ValueError(f"expected the median of {name} as milliseconds > 0, got {text!r:.40}")
-    return milliseconds * 1e-3
+    low, high = (
+        _milliseconds(values, name, end) if f"time_stats.{name}.{end}" in values else median for end in ("min", "max")
+    )
+    if not low * (1 - _ROUNDING) <= median <= high * (1 + _ROUNDING):
+        raise ValueError(f"the median of {name}, {median:g} ms, is not within its own {low:g}..{high:g} ms")
+    return median * 1e-3
+
+
+def _milliseconds(values: Mapping[str, str], name: str, statistic: str) -> float:
+    try:
+        return float(values.get(f"time_stats.{name}.{statistic}", ""))
+    except ValueError:
+        return math.nan

@@ -1,6 +1,7 @@
 """Profile files: what is written comes back, and what is wrong is refused with its table, column and row."""
 
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -147,11 +148,12 @@ def test_a_file_that_is_too_large_is_not_read(tmp_path: Path, monkeypatch: pytes
     assert caught.value.code == "too_large"
 
 
-def test_a_file_that_states_no_size_is_read_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("profiles.strict_json.MAX_BYTES", 10)
-    with pytest.raises(ProfileError, match="zero is too large; at most 10 bytes") as caught:
-        load(Path("/dev/zero"))
-    assert caught.value.code == "too_large"
+def test_pipes_and_devices_which_may_never_end_are_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", Path("/dev/zero")):
+        with pytest.raises(ProfileError, match=f"{path.name} is not a regular file") as caught:
+            load(path)
+        assert caught.value.code == "wrong_type"
 
 
 def test_a_roofline_has_the_coefficients_of_its_family() -> None:

@@ -23,6 +23,13 @@ def row(size: int, time: float, *, kind: str = "float", redop: str = "sum -1", i
     return f"  {size}  {size // 4}  {kind}  {redop}  {time:.2f}  {alg:.2f}  {bus:.2f}  0  {again}\n"
 
 
+def gathered(size: int, time: float, ranks: int, redop: str = "none -1") -> str:
+    """A row of all_gather: the count is one rank's, busbw is (n - 1) / n of algbw."""
+    alg = size / time / 1e3
+    half = f"{time:.2f} {alg:.2f} {alg * (ranks - 1) / ranks:.2f} 0"
+    return f"  {size}  {size // 4 // ranks}  float  {redop}  {half}  {half}\n"
+
+
 def log(*lines: str) -> str:
     return HEAD + RANKS + "".join(lines)
 
@@ -51,7 +58,9 @@ def test_in_place_and_out_of_place_are_two_tables(tmp_path: Path) -> None:
     assert by_backend == {"nccl": [1e-4, 1.5e-4], "nccl_in_place": [2e-4, 3e-4]}
 
 
-@pytest.mark.parametrize("prefix", ["", "0: ", "[1,0]<stdout>:", "  12: "])
+@pytest.mark.parametrize(
+    "prefix", ["", "0: ", "[1,0]<stdout>:", "  12: ", "node-01: ", "node01.lan:\t", "[node01] ", "[0]: "]
+)
 def test_launcher_prefixes_are_stripped(prefix: str) -> None:
     text = "".join(prefix + line for line in log(row(1_000_000, 100.0)).splitlines(keepends=True))
     found = read_log(text, "x.log")
@@ -105,7 +114,7 @@ def test_without_a_device_list_ranks_come_from_the_bandwidths_and_nodes_are_an_a
     line = " 67108864 16777216 float sum -1 996.0 67.38 126.33 0 1001.7 66.99 125.62 0\n"
     found = read_log(line, "x.log")
     assert [(r.operation, r.ranks, r.nodes) for r in found.rows] == [("all_reduce", 16, 2)]
-    assert "16 ranks told from the bandwidths; 2 nodes assumed" in found.remarks[0]
+    assert "16 ranks told from the rows; 2 nodes assumed" in found.remarks[0]
 
 
 def test_a_log_that_names_no_test_is_refused_until_the_user_names_it(tmp_path: Path) -> None:
@@ -129,10 +138,11 @@ def test_a_log_without_rows_says_first_what_can_be_done(tmp_path: Path) -> None:
     assert second == "run.log:1: size 0 moves nothing (4 lines)"
 
 
-def test_a_log_without_end_is_read_no_further(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("profiles.strict_json.MAX_BYTES", 1000)
-    with pytest.raises(ProfileError, match="zero is too large; at most 1000 bytes"):
-        run("nccl-tests", ["/dev/zero"])
+def test_a_log_without_end_is_not_read(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.log")
+    for path in ("/dev/zero", str(tmp_path / "pipe.log"), f"all_gather={tmp_path / 'pipe.log'}"):
+        with pytest.raises(ProfileError, match="is not a regular file"):
+            run("nccl-tests", [path])
 
 
 @pytest.mark.parametrize(("size", "time"), [("9" * 4000, "1.0"), ("1000000", "nan"), ("1000000", "inf")])
@@ -149,8 +159,8 @@ def test_a_test_that_is_no_collective_of_ours_is_refused_by_name() -> None:
 
 def test_two_tests_in_one_file_are_two_tables(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
-    text = log(row(1_000_000, 100.0)) + log(row(1_000_000, 70.0)).replace("all_reduce", "all_gather")
-    path.write_text(text.replace("15.00", "10.00"), encoding="utf-8")
+    text = log(row(1_000_000, 100.0)) + log(gathered(1_000_000, 70.0, ranks=4)).replace("all_reduce", "all_gather")
+    path.write_text(text, encoding="utf-8")
     document, _ = run("nccl-tests", [str(path)])
     assert sorted({table.family for table in document.tables}) == ["all_gather", "all_reduce"]
 
@@ -220,7 +230,7 @@ c42f:1:1 [0] NCCL INFO Launch mode Parallel
 @pytest.mark.parametrize("format_name", ["nccl-tests", "rccl-tests"])
 def test_a_log_of_rccl_is_read_as_rccl_whatever_the_format_was_called(tmp_path: Path, format_name: str) -> None:
     path = tmp_path / "run.log"
-    path.write_text(RCCL + row(1_000_000, 100.0, redop="none -1"), encoding="utf-8")
+    path.write_text(RCCL + gathered(1_000_000, 100.0, ranks=2), encoding="utf-8")
     document, report = run(format_name, [str(path)])
     assert {table.backend for table in document.tables} == {"rccl", "rccl_in_place"}
     assert document.device.name == "AMD Instinct MI300X VF"
@@ -237,14 +247,128 @@ def test_a_log_that_names_no_library_is_of_the_one_the_format_names(tmp_path: Pa
 
 def test_only_the_families_asked_for_are_kept(tmp_path: Path) -> None:
     path = tmp_path / "run.log"
-    text = log(row(1_000_000, 100.0)) + log(row(1_000_000, 70.0)).replace("all_reduce", "all_gather")
-    path.write_text(text.replace("15.00", "10.00"), encoding="utf-8")
+    text = log(row(1_000_000, 100.0)) + log(gathered(1_000_000, 70.0, ranks=4)).replace("all_reduce", "all_gather")
+    path.write_text(text, encoding="utf-8")
     document, _ = run("nccl-tests", [str(path)], families=["all_gather"])
     assert {table.family for table in document.tables} == {"all_gather"}
     with pytest.raises(ProfileError, match="no row of the families asked for: there are all_gather, all_reduce"):
         run("nccl-tests", [str(path)], families=["broadcast"])
     with pytest.raises(ProfileError, match="family 'gemm' does not occur in this format"):
         run("nccl-tests", [str(path)], families=["gemm"])
+
+
+REDUCE = (DATA / "superbenchmark_nccl_allreduce.log").read_text(encoding="utf-8")
+# Eight ranks on one node, rows of 4 bytes to 8 GiB; busbw / algbw = 2 x 7/8 = 1.75.
+LISTED = [line for line in REDUCE.splitlines() if "Rank " in line]
+
+
+@pytest.mark.parametrize(
+    ("text", "lines"),
+    [
+        ("".join(line for line in REDUCE.splitlines(True) if not any(f"Rank  {at}" in line for at in range(2, 7))), 3),
+        (REDUCE.replace("\n".join(LISTED), "\n".join(LISTED * 2)), 16),
+        (REDUCE.replace("Rank  0", "Rank  9"), 8),
+    ],
+    ids=["lines missing", "printed twice", "another number"],
+)
+def test_a_damaged_device_list_does_not_count(text: str, lines: int) -> None:
+    assert text != REDUCE
+    found = read_log(text, "x.log", "all_reduce")
+    assert {(row.ranks, row.nodes) for row in found.rows} == {(8, 1)}
+    assert len(found.rows) == 32
+    assert f"x.log: the device list is damaged ({lines} lines, expected ranks 0 to n - 1)" in found.remarks
+
+
+def test_ranks_that_the_bandwidths_contradict_refuse_all_rows_also_those_too_small_to_tell() -> None:
+    cut = "".join(line for line in REDUCE.splitlines(True) if "Rank  6" not in line and "Rank  7" not in line)
+    found = read_log(cut, "x.log", "all_reduce")
+    assert found.rows == ()
+    # 2 x 5/6 = 1.667.
+    reason = "busbw is 1.75 times algbw, in all_reduce by 6 ranks it is 1.667: another collective or other ranks"
+    assert found.refused[-1] == f"x.log:48: {reason}"
+    assert f"x.log:17: as line 48: {reason}" in found.refused
+
+
+def test_a_damaged_device_list_whose_rows_tell_no_ranks_is_refused() -> None:
+    text = HEAD + RANKS.replace("Rank  1", "Rank  2") + "  8 2 float sum -1 10.0 0.00 0.00 0 10.0 0.00 0.00 0\n"
+    found = read_log(text, "x.log")
+    assert found.rows == ()
+    assert "the number of ranks is neither listed (damaged: 4 lines) nor to be told" in found.refused[0]
+
+
+def test_one_row_that_contradicts_the_others_is_refused_alone() -> None:
+    wrong = "  4000000  1000000  float  sum -1  250.00  16.00  20.00  0  250.00  16.00  24.00  0\n"
+    found = read_log(log(row(1_000_000, 100.0), row(2_000_000, 150.0), row(3_000_000, 200.0), wrong), "x.log")
+    assert len(found.rows) == 3
+    assert found.refused[0].startswith("x.log:9: busbw is 1.25 times algbw, in all_reduce by 4 ranks it is 1.5")
+
+
+UNNAMED = "".join(line for line in log(row(1_000_000, 100.0), row(2_000_000, 150.0)).splitlines(True)[1:])
+
+
+@pytest.mark.parametrize(
+    ("text", "told", "reason"),
+    [
+        (REDUCE, "all_gather", "the reduction 'sum' is not one of all_gather"),
+        (REDUCE, "broadcast", "the reduction 'sum' is not one of broadcast"),
+        (REDUCE, "reduce_scatter", "elements of float x 8 ranks that reduce_scatter would move"),
+        (REDUCE, "send_recv", "busbw is 1.75 times algbw, in send_recv it is 1"),
+        (UNNAMED.replace("sum -1", ""), "all_gather", "elements of float x 4 ranks that all_gather would move"),
+        (UNNAMED.replace("sum -1", ""), "broadcast", "busbw is 1.5 times algbw, in broadcast it is 1"),
+        (UNNAMED.replace("sum -1", "none 0"), "send_recv", "the root 0 is not one of send_recv"),
+        (gathered(1_000_000, 10.0, ranks=4), "all_reduce", "the reduction 'none' is not one of all_reduce"),
+        (
+            gathered(1_000_000, 10.0, ranks=4, redop=""),
+            "all_reduce",
+            "62500 elements of float that all_reduce would move",
+        ),
+        (log(row(1_000_000, 100.0)), "all_gather", "named all_gather, but the log says that it measured all_reduce"),
+    ],
+)
+def test_a_name_in_front_that_the_log_contradicts_is_not_believed(text: str, told: str, reason: str) -> None:
+    found = read_log(text, "x.log", told)
+    assert found.rows == ()
+    assert any(reason in line for line in found.refused)
+
+
+def test_a_file_name_that_speaks_of_another_collective_than_told_is_remarked() -> None:
+    found = read_log(gathered(1_000_000, 10.0, ranks=4), "alltoall.log", "all_gather")
+    assert (len(found.rows), found.rows[0].ranks) == (1, 4)
+    assert found.remarks[0] == "alltoall.log: read as all_gather as told, though its name speaks of all_to_all"
+
+
+@pytest.mark.parametrize(
+    ("line", "reason"),
+    [
+        ("  -4096 1024 float sum -1 10.0 0.41 0.61 0 10.0 0.41 0.61 0\n", "as whole numbers, got '-4096 1024'"),
+        ("  4096 1024.0 float sum -1 10.0 0.41 0.61 0 10.0 0.41 0.61 0\n", "as whole numbers, got '4096 1024.0'"),
+        ("  4e3 1024 complex sum -1 10.0 0.41 0.61 0 10.0 0.41 0.61 0\n", "as whole numbers, got '4e3 1024'"),
+        ("{x} 4096 1024 float sum -1 10.0 0.41 0.61 0 10.0 0.41 0.61 0\n", "begin with size and count, got '{x} 4096"),
+        ("  4096 1024\n", "expected at least 11 columns, got 2"),
+        ("  4096 1024 half sum -1 10.0 0.41 0.61 0 10.0 0.41 0.61 0\n", "4096 bytes are not the 1024 elements of half"),
+        ("  4096 1024 double sum -1 10.0 0.41 0.61 0 10.0 0.41 0.61 0\n", "are not the 1024 elements of double"),
+        ("  4096 1024 float sum -1 10.0 nan 0.61 0 10.0 0.41 0.61 0\n", "expected bandwidths >= 0 GB/s, got nan"),
+        (
+            "  4096 1024 float sum -1 10.0 0.41 inf 0 10.0 0.41 0.61 0\n",
+            "expected bandwidths >= 0 GB/s, got 0.41 and inf",
+        ),
+        ("  4096 1024 float sum -1 10.0 N/A 0.61 0 10.0 0.41 0.61 0\n", "expected a number, got 'N/A'"),
+        ("  4096 1024 float sum -1 10.0 0.41 0.61 nan 10.0 0.41 0.61 0\n", "wrong results (nan)"),
+        ("  4096 1024 float sum -1 0 0 10.0 0.41 0.61 0 10.0 0.41 0.61 0\n", "at most a reduction and a root"),
+    ],
+)
+def test_every_line_that_holds_a_row_is_read_or_listed(line: str, reason: str) -> None:
+    found = read_log(log(row(1_000_000, 100.0), row(2_000_000, 150.0), line), "x.log")
+    assert len(found.rows) == 2
+    assert len(found.refused) == 1
+    assert found.refused[0].startswith("x.log:8: ")
+    assert reason in found.refused[0]
+
+
+def test_a_type_that_all_counts_contradict_refuses_the_log() -> None:
+    for text, told in ((REDUCE, "all_reduce"), (gathered(1 << 20, 5.0, ranks=4), "all_gather")):
+        found = read_log(text.replace(" float ", " half "), "x.log", told)
+        assert found.rows == ()
 
 
 AWS = "aws-samples+awsome-distributed-training/micro-benchmarks_nccl-tests_README.md"

@@ -278,3 +278,10 @@ def test_shapes_that_do_not_broadcast_are_named() -> None:
 def test_an_operation_that_is_no_name_is_unknown() -> None:
     with pytest.raises(ProfileError, match="unknown collective 'None'"):
         load("h200-sxm").collective(None, 1024, 2)  # type: ignore[arg-type]
+
+
+def test_a_folder_in_place_of_a_profile_is_told_the_file_to_name(tmp_path, monkeypatch) -> None:  # type: ignore[no-untyped-def]
+    (tmp_path / "mygpu").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ProfileError, match=r"mygpu is a folder: name its file, \./mygpu/profile\.json"):
+        load("mygpu")

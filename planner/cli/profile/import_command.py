@@ -53,6 +53,8 @@ def command(
     if (more := len(report.refused) - MOST_REFUSED) > 0:
         _tell([f"and {more} more lines refused"])
     write_atomically(output, document_bytes(document))
+    if output != "-":
+        _tell([f"wrote {output}; next: plan profile check {output}"])
 
 
 def _tell(messages: Iterable[str]) -> None:

@@ -63,7 +63,7 @@ def _tables(profile: Profile) -> list[dict[str, Json]]:
 def _row(table: dict[str, Json]) -> tuple[str, ...]:
     name = " ".join(part for part in (table["family"], table["workload"], table["backend"]) if part)
     ranges = ", ".join(f"{axis} {low}..{high}" for axis, (low, high) in table["ranges"].items())
-    whole = [error for error in table["errors"] if not error["region"]]
+    whole = [error for error in table["errors"] if error["rows"] and not error["region"]]
     worst = max(whole, key=lambda error: float(error["median"]), default=None)
     error = ("-", "-") if worst is None else (f"{worst['median']:.1%}", f"{worst['p90']:.1%}")
     return (name, table["dtype"], str(table["rows"]), ranges, *error)

@@ -2,6 +2,7 @@
 
 import io
 import json
+import pickle
 import zipfile
 from pathlib import Path
 
@@ -160,4 +161,74 @@ def test_an_archive_is_never_unpickled_nor_trusted(tmp_path: Path, data: bytes, 
     path = tmp_path / "raw_data.npz"
     path.write_bytes(data)
     with pytest.raises(ProfileError, match=message):
+        run("dynamo", [str(path)])
+
+
+@pytest.mark.parametrize("gpus", [1, 8, 500])
+@pytest.mark.parametrize(("factor", "unit"), [(1e-3, "seconds"), (1e3, "microseconds")])
+def test_no_engine_passes_in_a_unit_a_thousand_times_off(tmp_path: Path, gpus: int, factor: float, unit: str) -> None:
+    length, first = np.array([128.0, 1024.0]), np.array([4.0, 14.0])
+    arrays = {"prefill_isl": length.tolist(), "prefill_thpt_per_gpu": (length / (first * 1e-3) / gpus).tolist()}
+    run("dynamo", [as_json(tmp_path / "a.json", {**arrays, "prefill_ttft": first.tolist()})])
+    if (gpus, unit) == (500, "microseconds"):
+        gpus = 499  # half a GPU at the least
+    arrays["prefill_thpt_per_gpu"] = (length / (first * 1e-3) / gpus).tolist()
+    with pytest.raises(ProfileError, match=f"expected milliseconds, these look like {unit}"):
+        run("dynamo", [as_json(tmp_path / "a.json", {**arrays, "prefill_ttft": (first * factor).tolist()})])
+
+
+def test_times_whose_throughput_is_nowhere_a_number_are_refused(tmp_path: Path) -> None:
+    with pytest.raises(ProfileError, match="prefill_ttft cannot be checked to be milliseconds"):
+        run("dynamo", [as_json(tmp_path / "a.json", {**PREFILL, "prefill_thpt_per_gpu": [0.0] * 4})])
+
+
+def test_a_pickle_is_refused_as_what_it_is(tmp_path: Path) -> None:
+    path = tmp_path / "x.pkl"
+    for protocol in (0, 2, 5):
+        path.write_bytes(pickle.dumps(PREFILL, protocol))
+        with pytest.raises(ProfileError, match="a Python pickle, and nothing is unpickled") as caught:
+            run("dynamo", [str(path)])
+        assert "import it as" not in caught.value.message
+
+
+def header(text: str) -> bytes:
+    data = text.encode() + b"\n"
+    return b"\x93NUMPY\x01\x00" + len(data).to_bytes(2, "little") + data + b"\0" * 8
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (True,)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (-1,)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1" + "0" * 400 + ",)}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1" + "0" * 200 + ", 1" + "0" * 200 + ")}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (0, 9" + "0" * 30 + ")}",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': 1}",
+        "{'descr': 'nonsense', 'fortran_order': False, 'shape': (1,)}",
+        "{[]: 1}",
+        "{1: 1, 'a': 2}",
+        "(" * 9000,
+        "-" * 9000 + "1",
+        "{'descr': '<f8', 'fortran_order': False, 'shape': (1,)}" + " " * 20000,
+        "{'descr': '|O', 'fortran_order': False, 'shape': (1,)}",
+        "{'descr': [('a', '<f8')], 'fortran_order': False, 'shape': (1,)}",
+    ],
+)
+def test_a_crafted_header_is_refused_in_one_line_and_nothing_advises_to_trust_it(tmp_path: Path, text: str) -> None:
+    path = tmp_path / "raw_data.npz"
+    path.write_bytes(archive({"prefill_isl.npy": header(text)}))
+    with pytest.raises(ProfileError, match=r"raw_data.npz: prefill_isl.npy (?:is not a NumPy|claims|holds)") as caught:
+        run("dynamo", [str(path)])
+    assert "pickle" not in caught.value.message
+    assert len(caught.value.message) < 300
+
+
+def test_a_member_whose_packed_bytes_are_broken_is_refused(tmp_path: Path) -> None:
+    data = bytearray(archive({"prefill_isl.npy": npy(np.arange(1000.0))}))
+    at = 30 + len("prefill_isl.npy")
+    data[at : at + 40] = b"\xff" * 40
+    path = tmp_path / "raw_data.npz"
+    path.write_bytes(bytes(data))
+    with pytest.raises(ProfileError, match="is not a readable npz archive"):
         run("dynamo", [str(path)])

@@ -9,6 +9,7 @@ import pytest
 from profiles.errors import ProfileError
 from profiles.importers import FORMATS, formats, run
 from profiles.importers.assembly import within_bounds
+from profiles.importers.parquet import read_parquet
 from profiles.making.building import RawRows
 
 READ_FILES = [name for name in formats() if FORMATS[name].needs_files]
@@ -135,3 +136,34 @@ def test_every_real_file_is_read_or_refused_by_every_importer() -> None:
             except ProfileError as error:
                 assert path.name in error.message
     assert sorted(read) == [("nvbandwidth_results.log", "nvbandwidth"), ("v1.2.1_README_line30.csv", "deepep")]
+
+
+@pytest.mark.parametrize("name", READ_FILES)
+def test_a_binary_file_is_never_advised_to_be_imported_as_what_it_was(tmp_path: Path, name: str) -> None:
+    words = {
+        "dynamo": b"prefill_isl",
+        "vidur": b"time_stats.add",
+        "deepep": b"Dispatch #EP",
+        "nvbandwidth": b"memcpy CE ",
+    }
+    path = tmp_path / "some.file"
+    path.write_bytes(words.get(name, b"all_reduce_perf") + b"\0\1")
+    with pytest.raises(ProfileError, match="is not text") as caught:
+        run(name, [str(path)], **options(name))
+    assert f"import it as {name}" not in caught.value.message
+
+
+@pytest.mark.parametrize("name", READ_FILES)
+def test_a_pipe_is_refused_and_not_waited_for(tmp_path: Path, name: str) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to(tmp_path / "pipe")
+    for path in ("pipe", "link"):
+        with pytest.raises(ProfileError, match=f"{path} is not a regular file"):
+            run(name, [str(tmp_path / path)], **options(name))
+
+
+def test_a_pipe_in_place_of_a_parquet_table_is_refused_and_not_waited_for(tmp_path: Path) -> None:
+    pytest.importorskip("pyarrow")
+    os.mkfifo(tmp_path / "pipe.parquet")
+    with pytest.raises(ProfileError, match=r"pipe.parquet is not a regular file"):
+        read_parquet(tmp_path / "pipe.parquet")

@@ -119,12 +119,13 @@ def test_another_unit_is_refused(tmp_path: Path) -> None:
         run("nvbandwidth", [path], buffer_bytes=SIZE)
 
 
-def test_a_log_cut_before_its_sum_keeps_its_whole_rows() -> None:
+def test_a_log_without_any_sum_keeps_its_rows_and_says_that_they_were_not_checked() -> None:
     text = (
         "Running host_to_device_memcpy_ce.\nmemcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)\n 0 1\n 0 55.00 54.00\n"
     )
-    (matrix,) = read_text(text, "x").matrices
-    assert matrix.cells == [55.0, 54.0]
+    output = read_text(text, "x")
+    assert [matrix.cells for matrix in output.matrices] == [[55.0, 54.0]]
+    assert output.remarks == ["x: no matrix has its SUM below: that all cells are there was not checked"]
 
 
 def test_blocks_of_a_second_run_in_the_same_log_are_repeats(tmp_path: Path) -> None:
@@ -151,3 +152,27 @@ def test_json_output_is_read_and_what_did_not_pass_is_said(tmp_path: Path) -> No
         "nvbandwidth.testcases.1: 'device_to_device_memcpy_read_ce': no matrix, status 'Waived'",
         "nvbandwidth.testcases.2: expected an object with a name",
     ]
+
+
+def test_a_matrix_without_its_sum_is_refused_where_others_have_theirs(tmp_path: Path) -> None:
+    title = "memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)"
+    cut = f"Running device_to_host_memcpy_ce.\n{title}\n  0 1\n 0 50.00 51.00\n"
+    whole = block("host_to_device_memcpy_ce", title, [["55.00", "54.00"]])
+    for text in (whole + cut, cut + whole):
+        document, report = run("nvbandwidth", [write(tmp_path, text)], buffer_bytes=SIZE)
+        assert [table.workload for table in document.tables] == ["host_to_device"]
+        (line,) = report.refused
+        assert line.endswith("device_to_host_memcpy_ce: no SUM below the matrix: cut short")
+
+
+@pytest.mark.parametrize("total", [155.5, "155.5", None, True, []])
+def test_cells_of_json_that_do_not_add_up_to_its_sum_are_refused(tmp_path: Path, total: object) -> None:
+    title = "memcpy CE CPU(row) -> GPU(column) bandwidth (GB/s)"
+    one = {"name": "host_to_device_memcpy_ce", "status": "Passed", "bandwidth_description": title,
+           "bandwidth_matrix": [["55.5", "50.0"]], "sum": 105.5}  # fmt: skip
+    path = tmp_path / "out.json"
+    path.write_text(json.dumps({"nvbandwidth": {"testcases": [one, {**one, "sum": total}]}}), encoding="utf-8")
+    document, report = run("nvbandwidth", [str(path)], buffer_bytes=SIZE)
+    assert document.tables[0].counts.read == 2
+    assert len(report.refused) == 1
+    assert "the cells do not add up to" in report.refused[0]

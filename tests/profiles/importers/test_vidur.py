@@ -149,6 +149,50 @@ def test_a_cut_line_and_a_collective_that_is_not_one_are_refused(tmp_path: Path)
     ]
 
 
+@pytest.mark.parametrize("most", ["0", "-8", "", "many", "2.5"])
+def test_a_line_is_refused_or_read_and_never_both(tmp_path: Path, most: str) -> None:
+    path = tmp_path / "all_reduce.csv"
+    text = collective([("all_reduce", 4, 4, 1024, 0.1), ("all_reduce", 4, 4, 2048, 0.2)])
+    assert text.endswith(",8\n")
+    path.write_text(text[:-2] + most + "\n", encoding="utf-8")
+    document, report = run("vidur", [str(path)])
+    assert document.tables[0].columns["message_bytes"] == [1024]
+    assert document.device.gpus_per_node == 8
+    assert report.refused == (f"all_reduce.csv:3: expected max_devices_per_node as a whole number >= 1, got {most!r}",)
+
+
+def test_whole_numbers_written_with_a_point_are_read(tmp_path: Path) -> None:
+    text = collective([("all_reduce", 4, 4, 1024, 0.1)]).replace(",8\n", ",8.0\n").replace(",1024,", ",1024.0,")
+    document = read(tmp_path, text, "all_reduce.csv")
+    assert (document.device.gpus_per_node, document.tables[0].columns["message_bytes"]) == (8, [1024])
+
+
+@pytest.mark.parametrize(
+    ("row", "reason"),
+    [
+        (("all_reduce", 1, 1, 2048, 0.2), "a collective of one rank moves nothing"),
+        (("all_reduce", 16, 16, 2048, 0.2), "devices_per_node 16 is above max_devices_per_node 8"),
+    ],
+)
+def test_collectives_that_cannot_be_are_refused(
+    tmp_path: Path, row: tuple[str, int, int, int, float], reason: str
+) -> None:
+    path = tmp_path / "all_reduce.csv"
+    path.write_text(collective([("all_reduce", 4, 4, 1024, 0.1), row]), encoding="utf-8")
+    assert run("vidur", [str(path)]).report.refused == (f"all_reduce.csv:3: {reason}",)
+
+
+@pytest.mark.parametrize("low", ["0.6", "nan", "XXX"])
+def test_a_median_outside_its_own_minimum_and_maximum_is_refused(tmp_path: Path, low: str) -> None:
+    path = tmp_path / "mlp.csv"
+    path.write_text(mlp([{}, {"time_stats.add.min": low}]), encoding="utf-8")
+    (line,) = run("vidur", [str(path)]).report.refused
+    assert line.startswith("mlp.csv:3: the median of add, 0.5 ms, is not within its own")
+    # The same column as a maximum.
+    path.write_text(mlp([{}, {"time_stats.add.min": "0.4"}]).replace("add.min", "add.max"), encoding="utf-8")
+    assert len(run("vidur", [str(path)]).report.refused) == 1
+
+
 def test_another_table_is_refused_by_the_column_it_lacks(tmp_path: Path) -> None:
     path = tmp_path / "attention.csv"
     path.write_text("time_stats.attn_prefill.median,n_embd,n_q_head\n1,2,3\n", encoding="utf-8")
