@@ -20,6 +20,7 @@ CODES: dict[str, str] = {
     "faster_than_device": "a row is faster than the device's stated peak, memory or link allows",
     "faster_than_any_device": "a row is faster than any known device",
     "slower_than_plausible": "the best row of a table uses next to nothing of the device",
+    "impossible_ranks": "a collective of one rank, or of ranks that do not share out over their nodes",
     "below_launch": "a row takes less time than the start of any kernel or message",
     "slow_start": "a table's quickest small row takes milliseconds",
     "message_unit": "the bus bandwidth of a collective is far from that of the profile's other collectives",
@@ -32,6 +33,8 @@ CODES: dict[str, str] = {
     "repeats_disagree": "repeats of one key lie far apart",
     "unsure_prices": "prices between rows are far off when a row is left out",
     "contradicted_roofline": "the stored roofline does not fit the rows any more",
+    "contradicted_counts": "counts, percentiles or row numbers of a table contradict each other",
+    "unknown_dtype": "a peak is stated for a dtype that no table can have",
     "not_covered": "a Zellige problem would ask for rows that are missing",
     "not_checked": "a check needs a number that nobody stated",
 }

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from profiles.checks.finding import Finding, as_axes, title
-from profiles.document import Table
+from profiles.checks.finding import Finding, as_axes, count, title
+from profiles.document import ProfileDocument, Table
 from profiles.families import DTYPE_BYTES
 from profiles.roofline import modelled_seconds
 
@@ -37,3 +37,13 @@ def contradicted_errors(number: int, table: Table) -> list[Finding]:
             "with plan profile check -o",
         )
     ]
+
+
+def untested_prices(document: ProfileDocument) -> list[Finding]:
+    """A note if tables do not say how far their prices are off."""
+    bare = [number for number, table in enumerate(document.tables) if not table.errors]
+    if not bare:
+        return []
+    what = f"not checked: prices of {count(len(bare), 'table')} against rows left out, which they do not state"
+    where, fix = f"tables.{bare[0]}.errors", "plan profile check PROFILE -o FILE computes and writes them"
+    return [Finding("not_checked", "note", "", where, what, "leave-one-out errors", f"{fix}; it takes a while")]

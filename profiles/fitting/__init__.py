@@ -15,11 +15,12 @@ from profiles.fitting.attention import decode_fits, square_fits
 from profiles.fitting.collectives import collective_fits
 from profiles.fitting.copies import copy_fits
 from profiles.fitting.document import Fit, FitDocument
+from profiles.fitting.making import Unfitted
 from profiles.fitting.products import product_fits
 from profiles.profile import Profile
 from profiles.roofline import MODELS
 
-Fitter = Callable[[Table, Device], list[Fit]]
+Fitter = Callable[[Table, Device], list[Fit | Unfitted]]
 
 FITTERS: dict[str, Fitter] = {
     **dict.fromkeys(MODELS, product_fits),
@@ -47,9 +48,26 @@ def fit_profile(profile: Profile, families: Collection[str] = ()) -> FitDocument
         name = "/".join(part for part in table.key if part)
         fitter = FITTERS.get(table.family)
         found = fitter(table, profile.device) if fitter else []
-        fits += found
+        made = [fit for fit in found if isinstance(fit, Fit)]
+        failed = [fit for fit in found if isinstance(fit, Unfitted)]
+        fits += made
+        not_fitted += [f"{name}: {words}" for words in _reasons(failed)]
         if not fitter:
             not_fitted.append(f"{name}: family {table.family} has no textbook formula")
-        elif not found:
+        elif not made and not any(fit.form for fit in failed):
             not_fitted.append(f"{name}: {len(table.latency_s)} rows are too few for any fit")
     return FitDocument(profile=profile.name, profile_sha256=profile.sha256, fits=fits, not_fitted=not_fitted)
+
+
+def _reasons(failed: list[Unfitted]) -> list[str]:
+    """Each reason once, with the first of its curves and how many there are."""
+    by_reason: dict[tuple[str, str], list[Unfitted]] = {}
+    for fit in failed:
+        by_reason.setdefault((fit.form, fit.reason), []).append(fit)
+    found = []
+    for (form, reason), same in by_reason.items():
+        where = ", ".join(f"{axis} {value}" for axis, value in same[0].at.items())
+        more = f" and {len(same) - 1} more" if len(same) > 1 else ""
+        place = " ".join(part for part in (form, f"at {where}{more}" if where else "") if part)
+        found.append(f"{place}: {reason}" if place else reason)
+    return found

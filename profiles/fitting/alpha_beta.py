@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from profiles.document import Table
 from profiles.fitting.document import Fit, Piece
-from profiles.fitting.making import Axes, Named, key_of, pick, ranges, rate
+from profiles.fitting.making import Axes, Named, Unfitted, attempt, key_of, pick, ranges, rate
 from profiles.fitting.quality import held_out, quality, r_squared, short
 from profiles.fitting.robust import fit_linear
 from profiles.fitting.segments import pieces
@@ -18,8 +18,12 @@ Bools = npt.NDArray[np.bool_]
 FORMULA = "t = alpha_s + message_bytes / beta_bytes_per_s"
 
 
-def alpha_beta_fit(table: Table, axes: Axes, seconds: Floats, at: dict[str, int]) -> Fit | None:
+def alpha_beta_fit(table: Table, axes: Axes, seconds: Floats, at: dict[str, int]) -> Fit | Unfitted | None:
     """The pieces of one curve; None with fewer than three rows. `axes` has message_bytes."""
+    return attempt("alpha_beta", at, lambda: _alpha_beta_fit(table, axes, seconds, at))
+
+
+def _alpha_beta_fit(table: Table, axes: Axes, seconds: Floats, at: dict[str, int]) -> Fit | None:
     size = axes["message_bytes"]
     if len(seconds) < 3:
         return None

@@ -10,14 +10,14 @@ import numpy.typing as npt
 from profiles.document import Device, Table
 from profiles.families import DTYPE_BYTES
 from profiles.fitting.document import Fit
-from profiles.fitting.making import Axes, Named, groups, linear_fit, pick, rows_of
+from profiles.fitting.making import Axes, Named, Unfitted, groups, linear_fit, pick, rows_of
 from profiles.fitting.quality import short
 from profiles.work import compute_dtype
 
 Floats = npt.NDArray[np.float64]
 
 
-def square_fits(table: Table, device: Device) -> list[Fit]:
+def square_fits(table: Table, device: Device) -> list[Fit | Unfitted]:
     """Encoder and causal attention: one joint fit for each kernel, then one for each curve of four or more rows."""
     axes, seconds = rows_of(table)
     causal = table.family == "prefill_attention"
@@ -28,7 +28,7 @@ def square_fits(table: Table, device: Device) -> list[Fit]:
     return [fit for fit in fits if fit is not None]
 
 
-def decode_fits(table: Table, device: Device) -> list[Fit]:
+def decode_fits(table: Table, device: Device) -> list[Fit | Unfitted]:
     """One query token a sequence: one joint fit for each kernel, then one for each curve of three or more rows."""
     axes, seconds = rows_of(table)
     kernel = ("head_dim", "queries_per_kv_head")
@@ -66,7 +66,7 @@ def decode_fits(table: Table, device: Device) -> list[Fit]:
     return [fit for fit in fits if fit is not None]
 
 
-def _curve(table: Table, axes: Axes, seconds: Floats, at: dict[str, int]) -> Fit | None:
+def _curve(table: Table, axes: Axes, seconds: Floats, at: dict[str, int]) -> Fit | Unfitted | None:
     length = axes["length"]
     return linear_fit(
         table,
@@ -80,7 +80,7 @@ def _curve(table: Table, axes: Axes, seconds: Floats, at: dict[str, int]) -> Fit
     )
 
 
-def _joint(table: Table, axes: Axes, seconds: Floats, at: dict[str, int], device: Device) -> Fit | None:
+def _joint(table: Table, axes: Axes, seconds: Floats, at: dict[str, int], device: Device) -> Fit | Unfitted | None:
     """In heads x length (rows of queries) and heads x length^2, whose coefficient is 4 head_dim / FLOP/s."""
     causal = table.family == "prefill_attention"
     heads, length = axes["heads"] * (axes["batch"] if causal else 1.0), axes["length"]

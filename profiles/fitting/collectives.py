@@ -9,7 +9,7 @@ from profiles.cluster import SMALLEST_FITTED_BYTES, ring_steps
 from profiles.document import Device, Table
 from profiles.fitting.alpha_beta import alpha_beta_fit
 from profiles.fitting.document import Fit
-from profiles.fitting.making import Axes, Named, groups, linear_fit, pick, rate, rows_of
+from profiles.fitting.making import Axes, Named, Unfitted, groups, linear_fit, pick, rate, rows_of
 from profiles.fitting.quality import short
 from profiles.roofline import wire_bytes
 
@@ -24,15 +24,21 @@ _RING = {
 _OTHER = "t = (ranks - 1) latency_s + (ranks - 1)/ranks message_bytes / bandwidth_bytes_per_s"
 
 
-def collective_fits(table: Table, device: Device) -> list[Fit]:
-    """One fit for each (nodes, ranks), then one ring for each number of nodes."""
+def collective_fits(table: Table, device: Device) -> list[Fit | Unfitted]:
+    """One fit for each (nodes, ranks), then one ring for each number of nodes; rows of a single rank are left out."""
     axes, seconds = rows_of(table)
+    alone = axes["ranks"] < 2
+    left_out = []
+    if alone.any():
+        reason = f"{np.count_nonzero(alone)} of {len(seconds)} rows have ranks 1, where nothing is sent"
+        left_out.append(Unfitted("", {}, reason))
+        axes, seconds = pick(axes, ~alone), seconds[~alone]
     fits = [alpha_beta_fit(table, pick(axes, rows), seconds[rows], at) for at, rows in groups(axes, ("nodes", "ranks"))]
     fits += [_ring(table, pick(axes, rows), seconds[rows], at, device) for at, rows in groups(axes, ("nodes",))]
-    return [fit for fit in fits if fit is not None]
+    return [*left_out, *(fit for fit in fits if fit is not None)]
 
 
-def _ring(table: Table, axes: Axes, seconds: Floats, at: dict[str, int], device: Device) -> Fit | None:
+def _ring(table: Table, axes: Axes, seconds: Floats, at: dict[str, int], device: Device) -> Fit | Unfitted | None:
     """steps x latency + bytes on the wire / bandwidth over all ranks. Small messages run other protocols."""
     large = axes["message_bytes"] >= SMALLEST_FITTED_BYTES
     if np.count_nonzero(large) >= 4:

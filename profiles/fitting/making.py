@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
+from pydantic import ValidationError
 
 from profiles.document import Table
+from profiles.errors import shown
 from profiles.fitting.document import Fit, Piece, TableKey
 from profiles.fitting.quality import held_out, quality, r_squared, short
 from profiles.fitting.robust import fit_linear
@@ -16,6 +19,26 @@ Floats = npt.NDArray[np.float64]
 Bools = npt.NDArray[np.bool_]
 Axes = Mapping[str, Floats]
 Named = dict[str, float | None]
+
+
+@dataclass(frozen=True)
+class Unfitted:
+    """A fit that was not made: of which form, over which rows, and why. `form` is empty for rows no fit takes."""
+
+    form: str
+    at: Mapping[str, int]
+    reason: str
+
+
+def attempt(form: str, at: Mapping[str, int], make: Callable[[], Fit | None]) -> Fit | Unfitted | None:
+    """What `make` gives; rows whose numbers leave the range of floating point are said, not raised."""
+    try:
+        with np.errstate(all="ignore"):
+            return make()
+    except ValidationError:
+        return Unfitted(form, at, "its numbers are not finite: rows or stated rates are beyond what can be computed")
+    except (ValueError, RuntimeError, ArithmeticError, np.linalg.LinAlgError) as error:
+        return Unfitted(form, at, f"it cannot be computed: {shown(' '.join(str(error).split()))}")
 
 
 def linear_fit(
@@ -29,8 +52,22 @@ def linear_fit(
     at: dict[str, int],
     named: Callable[[Floats], Named],
     derived: Callable[[Floats], dict[str, float]] | None = None,
-) -> Fit | None:
+) -> Fit | Unfitted | None:
     """A fit of seconds to a sum of `terms` (n, k) with coefficients >= 0; None with fewer than k + 1 rows."""
+    return attempt(form, at, lambda: _linear_fit(table, axes, seconds, terms, form, formula, at, named, derived))
+
+
+def _linear_fit(
+    table: Table,
+    axes: Axes,
+    seconds: Floats,
+    terms: Floats,
+    form: str,
+    formula: str,
+    at: dict[str, int],
+    named: Callable[[Floats], Named],
+    derived: Callable[[Floats], dict[str, float]] | None,
+) -> Fit | None:
     if len(seconds) <= terms.shape[1]:
         return None
     found = fit_linear(terms, seconds)
@@ -44,11 +81,16 @@ def linear_fit(
         formula=formula,
         at=at,
         pieces=[Piece(rows=len(seconds), ranges=ranges(axes), coefficients=named(found))],
-        derived=derived(found) if derived else {},
+        derived=finite(derived(found)) if derived else {},
         r_squared=r_squared(terms @ found, seconds),
         error=error,
         held_out=held,
     )
+
+
+def finite(derived: Mapping[str, float]) -> dict[str, float]:
+    """Derived numbers without those beyond floating point, as a share of a stated rate near 0 is."""
+    return {name: value for name, value in derived.items() if np.isfinite(value)}
 
 
 def key_of(table: Table) -> TableKey:

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from profiles.document import Device, Table
 from profiles.families import DTYPE_BYTES, FAMILIES
 from profiles.fitting.document import Fit, Piece
-from profiles.fitting.making import Axes, key_of, pick, ranges, rows_of
+from profiles.fitting.making import Axes, Unfitted, attempt, finite, key_of, pick, ranges, rows_of
 from profiles.fitting.quality import held_out, quality, r_squared, short
 from profiles.fitting.robust import at_bound, fit_curved
 from profiles.roofline import MODELS
@@ -27,38 +27,41 @@ FORMULAS = {
 }
 
 
-def product_fits(table: Table, device: Device) -> list[Fit]:
+def product_fits(table: Table, device: Device) -> list[Fit | Unfitted]:
     """One roofline over all rows; none with fewer rows than coefficients and one."""
+    fit = attempt("roofline", {}, lambda: _roofline_fit(table, device))
+    return [] if fit is None else [fit]
+
+
+def _roofline_fit(table: Table, device: Device) -> Fit | None:
     axes, seconds = rows_of(table)
     names = list(MODELS[table.family].start)
     start = np.array(list(MODELS[table.family].start.values()))
     if len(seconds) <= len(names):
-        return []
+        return None
     most = np.array([_most(name, table, device) for name in names])
     found = _fitted(table, axes, seconds, np.ones(len(seconds), dtype=bool), most)
     predicted = _priced(table, axes, found)
     error = quality("all rows were fitted", predicted, seconds)
     if error is None:
-        return []
+        return None
     coefficients = {name: short(value) for name, value in zip(names, found.tolist(), strict=True)}
     family = FAMILIES[table.family]
     at = {axis: int(axes[axis][0]) for axis in family.axes if len(np.unique(axes[axis])) == 1}
     held = held_out(lambda kept: _priced(table, axes, _fitted(table, axes, seconds, kept, most)), seconds, len(names))
     piece = Piece(rows=len(seconds), ranges=ranges(axes), coefficients={**coefficients})
-    return [
-        Fit(
-            table=key_of(table),
-            form="roofline",
-            formula=FORMULAS.get(table.family, f"t = the roofline of {table.family} in profiles/roofline.py"),
-            at=at,
-            pieces=[piece],
-            derived=_utilisation(table, axes, seconds, coefficients, device),
-            at_bound=[name for name, value in zip(names, at_bound(found, start, most).tolist(), strict=True) if value],
-            r_squared=r_squared(predicted, seconds),
-            error=error,
-            held_out=held,
-        )
-    ]
+    return Fit(
+        table=key_of(table),
+        form="roofline",
+        formula=FORMULAS.get(table.family, f"t = the roofline of {table.family} in profiles/roofline.py"),
+        at=at,
+        pieces=[piece],
+        derived=finite(_utilisation(table, axes, seconds, coefficients, device)),
+        at_bound=[name for name, value in zip(names, at_bound(found, start, most).tolist(), strict=True) if value],
+        r_squared=r_squared(predicted, seconds),
+        error=error,
+        held_out=held,
+    )
 
 
 def _utilisation(

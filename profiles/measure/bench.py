@@ -21,6 +21,9 @@ class Bench(Protocol):
     def available_bytes(self, ranks: int) -> int:
         """Memory that so many ranks may use together."""
 
+    def start(self) -> None:
+        """Begin what takes seconds and is no measurement: processes, libraries. Raises `ProfileError`."""
+
     def measure(self, place: Place, budget_s: float) -> Sample | Unmeasured:
         """Measure for about `budget_s` seconds, or say why not."""
 

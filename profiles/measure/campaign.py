@@ -8,7 +8,8 @@ from dataclasses import dataclass, field
 
 from profiles.families import COLLECTIVES
 from profiles.measure.bench import Bench
-from profiles.measure.effort import Measured, guessed_seconds, memory_bytes
+from profiles.measure.effort import PREPARED_S, Measured, calls, guessed_seconds, memory_bytes
+from profiles.measure.header_rules import implausible
 from profiles.measure.log import Log
 from profiles.measure.options import Options
 from profiles.measure.place import Curve, Ladder, Place, Sample, Unmeasured
@@ -45,9 +46,10 @@ def run(
 ) -> Course:
     """Measure until the budget is used, every prediction is within the tolerance, or there are enough places.
 
-    Samples are in `log` as soon as they are taken, so an interrupt loses none but the one in work.
+    The budget begins when the bench has started. Samples are in `log` as soon as they are taken, so an interrupt
+    loses none but the one in work.
     """
-    course, start = Course(), clock()
+    course = Course()
     share = COARSE_SHARE * options.budget_s / max(1, sum(len(ladder.sizes) for ladder in ladders))
     share = min(max(share, PLACE_S[0]), PLACE_S[1])
     curves = {ladder.curve for ladder in ladders}
@@ -55,6 +57,10 @@ def run(
     for place, sample in log.samples.items():
         if place.curve in curves:
             measured.setdefault(place.curve, {})[place.size] = sample
+    if len(log.samples) < options.max_points and next_place(ladders, measured, (), options.tolerance) is not None:
+        progress(0.0, "starting")
+        bench.start()
+    start = clock()
     while not course.ended:
         began = clock()
         left = options.budget_s - (began - start)
@@ -93,10 +99,12 @@ def _sample(
         times = f" for {copies} ranks" if copies > 1 else ""
         return Unmeasured(f"needs {_gigabytes(needed * copies)}{times}, {_gigabytes(available)} may be used")
     guess = guessed_seconds(place, measured, bench.device)
-    expected = guess * least_runs(guess) + needed / FILL_BYTES_PER_S
+    expected = guess * least_runs(guess) + needed / FILL_BYTES_PER_S + calls(place) * PREPARED_S
     if expected > left_s:
         return Unmeasured(f"would take about {expected:.3g} s, {left_s:.3g} s of the budget are left")
-    return bench.measure(place, min(share_s, left_s))
+    found = bench.measure(place, min(share_s, left_s))
+    reason = implausible(found) if isinstance(found, Sample) else None
+    return found if reason is None else Unmeasured(reason)
 
 
 def _gigabytes(count: int) -> str:

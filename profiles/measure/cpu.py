@@ -47,6 +47,8 @@ class CpuBench:
                 )
         if self.library == "torch" and not torch_is_importable():
             raise ProfileError(NO_TORCH, code="out_of_range", where="library")
+        if self.transport == "gloo" and not torch_is_importable():
+            raise ProfileError("gloo needs torch: pip install 'girih[measure]'", code="out_of_range", where="backend")
         self.conditions = Conditions(
             device=Device(
                 name=machine.processor_name(),
@@ -70,6 +72,17 @@ class CpuBench:
     def available_bytes(self, ranks: int) -> int:  # noqa: ARG002
         """Half of what is free now, for however many."""
         return machine.available_bytes() // 2
+
+    def start(self) -> None:
+        """Start the ranks and load their library. Raises `ProfileError`."""
+        try:
+            if self._ranks is None:
+                self._ranks = Ranks(self.copies, self.transport, threads=self._threads, timeout_s=self._patience_s)
+                self._ranks.__enter__()
+            self._ranks.call(_load, self.library, self._threads)
+        except BaseException:
+            self.close()
+            raise
 
     def measure(self, place: Place, budget_s: float) -> Sample | Unmeasured:
         """Run the place at every rank at once; a collective at its own ranks.
@@ -112,6 +125,11 @@ class CpuBench:
         if self._ranks is not None:
             self._ranks.__exit__(None, None, None)
             self._ranks = None
+
+
+def _load(group: Group, library: str, threads: int) -> str:  # noqa: ARG001
+    """At a rank: import what the measurements need; its version."""
+    return cpu_kernels(library, threads).version
 
 
 def counts(ranks: int) -> list[int]:

@@ -100,6 +100,9 @@ class CudaBench:
         """Nine tenths of what is free, times the ranks: each has memory of its own."""
         return int(0.9 * self._gpu.free_bytes()) * ranks
 
+    def start(self) -> None:
+        """Nothing: opening the bench has started all."""
+
     def measure(self, place: Place, budget_s: float) -> Sample | Unmeasured:
         """At rank 0: have all ranks measure the place."""
         if self._team is not None:

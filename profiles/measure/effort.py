@@ -17,6 +17,8 @@ FLOP_A_BYTE = 10.0
 GUESSED_WORK_PER_S = {"cpu": 2e9, "cuda": 1e12}
 """A first guess where nothing of a family is measured yet, on the slow side."""
 CALL_S = {"cpu": 2e-6, "cuda": 1e-5}
+PREPARED_S = 5e-5
+"""To make the operands of one product."""
 
 
 def work(place: Place) -> float:
@@ -27,6 +29,12 @@ def work(place: Place) -> float:
         return float(axes["message_bytes"]) * FLOP_A_BYTE
     flops, moved = ideal.flops(family, axes), ideal.memory_bytes(family, axes, size)
     return (0.0 if flops is None else float(flops)) + (0.0 if moved is None else float(moved) * FLOP_A_BYTE)
+
+
+def calls(place: Place) -> int:
+    """How many kernels one run starts: two products an expert, of others one."""
+    axes = place.axes
+    return 2 * -(-axes["experts"] // axes["expert_ranks"]) if place.curve.family == "moe_gemm" else 1
 
 
 def guessed_seconds(place: Place, measured: Measured, device: str) -> float:
@@ -48,9 +56,9 @@ def guessed_seconds(place: Place, measured: Measured, device: str) -> float:
         for size, sample in samples.items()
     ]
     if not candidates:
-        return CALL_S[device] + wanted / GUESSED_WORK_PER_S[device]
+        return CALL_S[device] * calls(place) + wanted / GUESSED_WORK_PER_S[device]
     nearest, sample = min(candidates, key=lambda one: (abs(np.log(work(one[0]) / wanted)), one[0]))
-    return sample.median_s * max(1.0, wanted / work(nearest))
+    return sample.median_s * max(1.0, wanted / work(nearest), calls(place) / calls(nearest))
 
 
 def log_interpolated(size: int, low: tuple[int, float], high: tuple[int, float]) -> float:

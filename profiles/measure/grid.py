@@ -11,7 +11,7 @@ from dataclasses import replace
 from itertools import product
 from typing import TypeVar
 
-from profiles.measure.options import COMPUTE, EXPERT_AXES, MEASURED_COLLECTIVES, Device, Options
+from profiles.measure.options import COMPUTE, EXPERT_AXES, MEASURED_COLLECTIVES, Device, Options, check_experts
 from profiles.measure.place import Curve, Ladder
 from profiles.measure.shapes import Shapes, shapes_of
 
@@ -58,13 +58,20 @@ def ladders(options: Options, backend: str, worlds: Iterable[tuple[int, int]]) -
     if "memory_copy" in wanted:
         sizes = _message_sizes(options.device, 1)
         found += [Ladder(Curve("memory_copy", "int8", "", where, ()), sizes) for where in COPIES[options.device]]
-    # Collectives count bytes: one dtype stands for all. Nothing adds fp8, and shared memory nothing but numpy's dtypes.
-    dtype = {"shared_memory": "fp32"}.get(backend, options.precisions()[0].replace("fp8", "bf16"))
+    dtype = collective_dtype(options.precisions()[0], backend)
     for family, (nodes, ranks) in product(MEASURED_COLLECTIVES, sorted(set(worlds))):
         if family in wanted:
             curve = Curve(family, dtype, backend, "", (("nodes", nodes), ("ranks", ranks)))
             found.append(Ladder(curve, _message_sizes(options.device, curve.step)))
     return found
+
+
+def collective_dtype(first: str, backend: str) -> str:
+    """What collectives are measured with where `first` is the first dtype of a run.
+
+    They count bytes: one dtype stands for all. Nothing adds fp8, and shared memory nothing but numpy's dtypes.
+    """
+    return {"shared_memory": "fp32"}.get(backend, first.replace("fp8", "bf16"))
 
 
 def _compute_axes(options: Options) -> dict[str, list[Fixed]]:
@@ -96,6 +103,8 @@ def _shapes(options: Options) -> Shapes:
         found = replace(found, products=_joined(found.products if options.models else (), options.shapes))
     if options.experts:
         found = replace(found, experts=_joined(found.experts if options.models else (), options.experts))
+    for experts in found.experts:
+        check_experts(experts)
     return found
 
 

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import importlib.util
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from profiles.errors import ProfileError, UnknownNameError
+from profiles.errors import ProfileError, UnknownNameError, shown
 
 Array: TypeAlias = Any
 """An array of the library: numpy.ndarray or torch.Tensor."""
@@ -62,11 +63,24 @@ def torch_is_importable() -> bool:
     return importlib.util.find_spec("torch") is not None
 
 
+@lru_cache(maxsize=1)
+def torch_failure() -> str | None:
+    """Why a torch that is installed cannot be imported (a library it needs is missing, ...), or None; imports it."""
+    if not torch_is_importable():
+        return None
+    try:
+        import torch  # noqa: F401
+    except Exception as error:  # a broken installation raises whatever it likes
+        reason = " ".join(str(error).split()) or type(error).__name__
+        return f"torch is installed but cannot be imported: {shown(reason, 200)}; --library numpy works without it"
+    return None
+
+
 def cpu_kernels(name: str | None = None, threads: int = 1) -> Kernels:
     """The kernels of library `name`, or of torch where it is importable, else of numpy; torch's threads are set.
 
     numpy's threads are settled when numpy is loaded: `profiles.measure.processes` starts its processes with the right
-    environment. Raises `ProfileError` for an unknown name, or for torch where it is not installed.
+    environment. Raises `ProfileError` for an unknown name, or for torch where it is not installed or broken.
     """
     if name is not None and name not in LIBRARIES:
         raise UnknownNameError("library", name, LIBRARIES, code="out_of_range")
@@ -76,6 +90,9 @@ def cpu_kernels(name: str | None = None, threads: int = 1) -> Kernels:
         from profiles.measure.numpy_kernels import NumpyKernels
 
         return NumpyKernels()
+    failure = torch_failure()
+    if failure is not None:
+        raise ProfileError(failure, code="out_of_range", where="library")
     from profiles.measure.torch_kernels import TorchKernels
 
     return TorchKernels(threads)

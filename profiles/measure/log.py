@@ -14,18 +14,29 @@ from pathlib import Path
 from types import TracebackType
 from typing import Annotated, BinaryIO, Literal, TypeVar
 
-from pydantic import Field, FiniteFloat
+from pydantic import AfterValidator, Field, FiniteFloat
 
 from profiles.document import Device
 from profiles.errors import ProfileError, shown
 from profiles.families import DTYPE_BYTES, FAMILIES
+from profiles.measure import torn
+from profiles.measure.header_rules import contradiction
 from profiles.measure.place import Curve, Place, Sample
 from profiles.strict_json import parse, read_limited
 from profiles.validation import Part, validate
 
 FILE_NAME = "measurements.jsonl"
 FORMAT_VERSION = "1.0"
-Text = Annotated[str, Field(max_length=200)]
+TORN = f"{FILE_NAME}: the last line was cut off and is dropped; its place is measured again"
+
+
+def _printable(text: str) -> str:
+    if not text.isprintable():
+        raise ValueError("expected printable characters")
+    return text
+
+
+Text = Annotated[str, Field(max_length=200), AfterValidator(_printable)]
 
 
 class Conditions(Part):
@@ -81,6 +92,10 @@ class Log:
         Raises `ProfileError` if the file is of other conditions, not of this format, or cannot be written.
         """
         self.path = folder / FILE_NAME
+        if folder.exists() and not folder.is_dir():
+            raise ProfileError(
+                f"expected a folder, got the file {shown(str(folder))!r}", code="out_of_range", where="output"
+            )
         try:
             folder.mkdir(parents=True, exist_ok=True)
             self._stream = self.path.open("ab")
@@ -96,15 +111,22 @@ class Log:
 
     def _begin(self, conditions: Conditions, restart: bool) -> None:
         _lock(self._stream)
+        header = conditions.model_dump(exclude_none=True)
         data = b"" if restart else read_limited(self.path)
-        whole = data[: data.rfind(b"\n") + 1]
-        lines = whole.splitlines()
-        self.samples: dict[Place, Sample] = dict(_rows(lines, conditions))
-        cut = len(whole) < len(data)
-        self.note = f"{FILE_NAME}: the last line was cut off and is dropped; its place is measured again" if cut else ""
-        self._stream.truncate(len(whole))
+        kept = torn.without_torn_tail(data, _line(header))
+        lines = kept.splitlines()
+        self.samples: dict[Place, Sample] = {}
+        notes = [TORN] if len(kept) < len(data) else []
+        for number, place, sample in _rows(lines, conditions):
+            if place in self.samples:
+                notes.append(f"{FILE_NAME}, line {number}: {place.words()} was measured before; the later row counts")
+            self.samples[place] = sample
+        self.note = "; ".join(notes)
+        self._stream.truncate(len(kept))
         if not lines:
-            self._write(conditions.model_dump(exclude_none=True))
+            self._write(header)
+        elif not kept.endswith((b"\n", b"\r")):
+            self._stream.write(b"\n")
 
     def record(self, place: Place, sample: Sample) -> None:
         """Append a row; it is on the disk when this returns."""
@@ -126,7 +148,7 @@ class Log:
         self.samples[place] = row.sample()
 
     def _write(self, line: dict[str, object]) -> None:
-        self._stream.write(json.dumps(line, allow_nan=False).encode() + b"\n")
+        self._stream.write(_line(line))
         self._stream.flush()
         os.fsync(self._stream.fileno())
 
@@ -135,6 +157,10 @@ class Log:
 
     def __exit__(self, _kind: type[BaseException] | None, _error: object, _where: TracebackType | None) -> None:
         self._stream.close()
+
+
+def _line(value: dict[str, object]) -> bytes:
+    return json.dumps(value, allow_nan=False).encode() + b"\n"
 
 
 def _lock(stream: BinaryIO) -> None:
@@ -147,16 +173,33 @@ def _lock(stream: BinaryIO) -> None:
         ) from None
 
 
-def _rows(lines: list[bytes], conditions: Conditions) -> Iterator[tuple[Place, Sample]]:
+def _rows(lines: list[bytes], conditions: Conditions) -> Iterator[tuple[int, Place, Sample]]:
+    """The line, place and sample of each row. Raises `ProfileError` at one that no run of `conditions` wrote."""
     if not lines:
         return
-    _same(_read(lines[0], 1, Conditions), conditions)
+    _same(_header(lines[0]), conditions)
     for number, line in enumerate(lines[1:], 2):
         row = _read(line, number, Row)
         try:
-            yield row.place(), row.sample()
+            place, sample = row.place(), row.sample()
+            refused = contradiction(place, sample, conditions.dtypes, conditions.ranks, conditions.backend)
         except ValueError as error:
-            raise ProfileError(f"{FILE_NAME}: {error}", code="out_of_range", where=f"line {number}") from None
+            refused = str(error)
+        if refused is not None:
+            raise ProfileError(f"{FILE_NAME}: {refused}", code="out_of_range", where=f"line {number}")
+        yield number, place, sample
+
+
+def _header(line: bytes) -> Conditions:
+    """The first line. Raises `ProfileError` that says how to begin anew."""
+    try:
+        return _read(line, 1, Conditions)
+    except ProfileError as error:
+        raise ProfileError(
+            f"{error.message}; expected the header of a measurement: choose another folder, or --restart begins anew",
+            code=error.code,
+            where=error.where or "output",
+        ) from None
 
 
 def _read(line: bytes, number: int, model: type[M]) -> M:

@@ -73,7 +73,9 @@ def measure(options: Options, progress: Progress = _silent, environment: Mapping
 
 def _lead(options: Options, bench: Bench, backend: str, progress: Progress) -> Outcome:
     try:
-        grid = ladders(options, backend, bench.worlds())
+        if (options.folder / PROFILE_NAME).is_dir():
+            raise ProfileError(f"cannot write {PROFILE_NAME}: it is a folder", code="out_of_range", where="output")
+        grid = _grid(options, backend, bench.worlds())
         with Log(options.folder, bench.conditions, restart=options.restart) as log:
             course = campaign.run(grid, bench, log, options, progress)
     finally:
@@ -97,6 +99,17 @@ def _lead(options: Options, bench: Bench, backend: str, progress: Progress) -> O
         log=log.path,
         profile=profile,
     )
+
+
+def _grid(options: Options, backend: str, worlds: list[tuple[int, int]]) -> list[Ladder]:
+    """The ladders. Raises `ProfileError` if there are none."""
+    found = ladders(options, backend, worlds)
+    if found:
+        return found
+    asked = options.families()
+    lonely = set(asked) <= set(MEASURED_COLLECTIVES)
+    why = "collectives need two ranks or more" if lonely else f"{', '.join(options.models)} asks for none of it"
+    raise ProfileError(f"nothing to measure of {', '.join(asked)}: {why}", code="out_of_range", where="ops")
 
 
 def _notes(options: Options, bench: Bench, log: Log) -> tuple[str, ...]:
@@ -124,7 +137,7 @@ def plan_grid(options: Options, environment: Mapping[str, str] = os.environ) -> 
     check(options)
     if options.device == "cpu":
         bench = CpuBench(options)
-        return ladders(options, bench.transport, bench.worlds())
+        return _grid(options, bench.transport, bench.worlds())
     placement = torchrun.placement(environment)
     worlds = placement.worlds() if placement else [(1, ranks) for ranks in counts(options.rank_count())]
-    return ladders(options, "nccl", worlds)
+    return _grid(options, "nccl", worlds)

@@ -26,6 +26,9 @@ GROUPS = {
 }
 DTYPES: dict[Device, tuple[str, ...]] = {"cpu": ("fp32", "bf16"), "cuda": ("bf16", "fp16", "fp32", "fp8")}
 MOST_THREADS = 1024
+MOST_EXPERTS = 4096
+"""Each is a product of its own to launch, or an array of its own to make."""
+MOST_LICENCE = 200
 EXPERT_AXES = FAMILIES["moe_gemm"].exact
 
 
@@ -97,12 +100,27 @@ def check(options: Options) -> None:
         for value in shape:
             _between("shapes", value, 1, 1 << 24)
     for experts in options.experts:
-        _check_experts(experts)
+        check_experts(experts)
     if options.name is not None and not re.fullmatch(r"[a-z0-9][a-z0-9._-]{0,99}", options.name):
         raise ProfileError(
             f"expected a name of lower-case letters, digits and . _ -, got {shown(options.name)!r}",
             code="out_of_range",
             where="name",
+        )
+    licence = options.licence
+    if not licence.strip() or len(licence) > MOST_LICENCE or not licence.isprintable():
+        raise ProfileError(
+            f"expected a licence of 1 to {MOST_LICENCE} printable characters, got {shown(licence)!r}",
+            code="out_of_range",
+            where="licence",
+        )
+    named = [family for word in options.ops if word != "all" for family in GROUPS.get(word, (word,))]
+    lonely = [family for family in named if family in MEASURED_COLLECTIVES]
+    if options.device == "cpu" and lonely and options.rank_count() < 2:
+        raise ProfileError(
+            f"expected --ranks 2 or more for collectives ({lonely[0]}), got {options.rank_count()}",
+            code="out_of_range",
+            where="ranks",
         )
 
 
@@ -119,7 +137,8 @@ def _between(name: str, value: float, low: float, high: float) -> None:
         raise ProfileError(f"expected {name} in {low:g}..{high:g}, got {value:g}", code="out_of_range", where=name)
 
 
-def _check_experts(experts: tuple[int, ...]) -> None:
+def check_experts(experts: tuple[int, ...]) -> None:
+    """Raise `ProfileError` unless these are values of `EXPERT_AXES` that divide and can be run."""
     if len(experts) != len(EXPERT_AXES):
         raise ProfileError(
             f"expected {', '.join(EXPERT_AXES)}, got {len(experts)} numbers", code="wrong_type", where="experts"
@@ -127,6 +146,7 @@ def _check_experts(experts: tuple[int, ...]) -> None:
     for value in experts:
         _between("experts", value, 1, 1 << 24)
     values = dict(zip(EXPERT_AXES, experts, strict=True))
+    _between("experts", values["experts"], 1, MOST_EXPERTS)
     if values["ffn"] % values["tensor_ranks"] or values["experts"] % values["expert_ranks"]:
         raise ProfileError(
             "expected tensor_ranks to divide ffn and expert_ranks to divide experts",

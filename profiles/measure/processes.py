@@ -25,7 +25,7 @@ from typing import Any, TypeVar
 
 from profiles.errors import ProfileError, shown
 from profiles.measure.group import TRANSPORTS, Group
-from profiles.measure.kernels import torch_is_importable
+from profiles.measure.kernels import torch_failure, torch_is_importable
 from profiles.measure.shared_memory_group import MOST_RANKS, Board, make_board
 
 Result = TypeVar("Result")
@@ -49,9 +49,13 @@ class _Seat:
     timeout_s: float
 
 
+class RankError(ProfileError):
+    """A rank ended, or said nothing for too long: no fault of the input."""
+
+
 def default_transport() -> str:
-    """gloo where torch is importable, else shared_memory."""
-    return "gloo" if torch_is_importable() else "shared_memory"
+    """gloo where torch can be imported, else shared_memory."""
+    return "gloo" if torch_is_importable() and torch_failure() is None else "shared_memory"
 
 
 def run_ranks(
@@ -90,6 +94,9 @@ class Ranks:
             )
         if self.transport == "gloo" and not torch_is_importable():
             raise ProfileError("gloo needs torch: pip install 'girih[measure]'", code="out_of_range", where="transport")
+        failure = torch_failure() if self.transport == "gloo" else None
+        if failure is not None:
+            raise ProfileError(failure, code="out_of_range", where="transport")
 
     def __enter__(self) -> Ranks:
         self._folder = tempfile.TemporaryDirectory(prefix="girih-") if self.transport == "gloo" else None
@@ -151,7 +158,7 @@ class Ranks:
             ready = wait(list(waiting), timeout=max(0.0, deadline - time.monotonic()))
             if not ready:
                 silent = ", ".join(str(rank) for rank in waiting.values())
-                raise ProfileError(f"no answer from rank {silent} in {self.timeout_s:g} s", code="out_of_range")
+                raise RankError(f"no answer from rank {silent} in {self.timeout_s:g} s", code="out_of_range")
             # The first to fail is the cause; what the others say then is that they waited for it in vain.
             for pipe in ready:
                 rank = waiting[pipe]  # type: ignore[index]
@@ -170,7 +177,7 @@ class Ranks:
         code = process.exitcode
         how = f"was ended by signal {-code}" if code is not None and code < 0 else f"ended with exit code {code}"
         hint = " (out of memory?)" if code == -signal.SIGKILL else ""
-        return ProfileError(f"rank {rank} {how}{hint}", code="out_of_range")
+        return RankError(f"rank {rank} {how}{hint}", code="out_of_range")
 
     def _end(self) -> None:
         """A rank has nothing to lose: it is not asked to leave."""

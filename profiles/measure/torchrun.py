@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -41,7 +42,7 @@ def placement(environment: Mapping[str, str]) -> Placement | None:
     numbers = {}
     for name in NAMES:
         text = environment.get(name)
-        if text is None or not text.strip().isdigit():
+        if text is None or not re.fullmatch(r"\s*[0-9]{1,9}\s*", text):
             found = "it is not set" if text is None else f"got {shown(text)!r}"
             raise ProfileError(
                 f"started by torchrun, but {name} is no whole number: {found}", code="wrong_type", where=name

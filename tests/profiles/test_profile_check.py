@@ -9,11 +9,14 @@ from pathlib import Path
 import pytest
 
 from profiles.checks import check_profile
+from profiles.checks.bookkeeping import contradicted_counts
 from profiles.checks.completion import completed
+from profiles.checks.dtypes import unknown_peaks
 from profiles.checks.finding import CODES, Finding
 from profiles.checks.floors import unlikely_starts
 from profiles.checks.messages import odd_messages
 from profiles.checks.physics import beyond_physics
+from profiles.checks.ranks import impossible_ranks
 from profiles.checks.stated import contradicted_errors
 from profiles.document import Counts, Device, HeldOut, ProfileDocument, Provenance, Table
 from profiles.families import COLLECTIVES
@@ -120,6 +123,13 @@ FAULTS: dict[str, tuple[ProfileDocument, str, str]] = {
         "error",
         "tables.0.roofline",
     ),
+    "impossible_ranks": (document(ring(ranks=1)), "error", "tables.0.columns.ranks.0"),
+    "contradicted_counts": (document(gemm(errors=[held(0.1)], counts={"read": 3})), "warning", "tables.0.counts.read"),
+    "unknown_dtype": (
+        document(gemm(), device=DEVICE.model_copy(update={"peak_flop_per_s": {"bf16": 5e14, "xyz": 1e14}})),
+        "warning",
+        "device.peak_flop_per_s.xyz",
+    ),
     "not_covered": (document(ring()), "note", "tables"),
     "not_checked": (document(ring(), device=UNKNOWN), "note", "device.intra_node_bandwidth_bytes_per_s"),
 }
@@ -137,6 +147,74 @@ def test_each_fault_is_found_where_it_is(code: str) -> None:
     assert found[0].severity == severity
     assert found[0].where.startswith(place)
     assert all((found[0].what, found[0].expected, found[0].fix))
+
+
+@pytest.mark.parametrize(("nodes", "ranks"), [(1, 1), (8, 2), (2, 3), (2, 1)])
+def test_ranks_that_no_cluster_has_are_errors_at_their_first_row(nodes: int, ranks: int) -> None:
+    columns = {"nodes": [1, nodes], "ranks": [2, ranks], "message_bytes": [4096, 8192]}
+    (found,) = impossible_ranks(0, made("send_recv", columns, [1e-5, 2e-5]))
+    assert (found.severity, found.where) == ("error", "tables.0.columns.ranks.1")
+    assert f"nodes {nodes}, ranks {ranks}" in found.what
+
+
+def test_ranks_that_share_out_over_nodes_are_sound() -> None:
+    columns = {"nodes": [1, 2, 4], "ranks": [3, 16, 4], "message_bytes": [4096] * 3}
+    assert impossible_ranks(0, made("all_reduce", columns, [1e-5] * 3)) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "near"), [("bfloat16", "bf16"), ("float32", "fp32"), ("FP8", "fp8"), ("bf-16", "bf16")]
+)
+def test_a_peak_of_a_misspelt_dtype_names_the_nearest(name: str, near: str) -> None:
+    (found,) = unknown_peaks(Device(name="card", peak_flop_per_s={name: 1e14, "fp16": 1e14}))
+    assert found.where == f"device.peak_flop_per_s.{name}"
+    assert found.fix == f"name it {near}"
+
+
+@pytest.mark.parametrize(
+    ("more", "where"),
+    [
+        # Twelve rows are here; three were merged and one refused: at least 16 were read.
+        ({"counts": {"read": 15, "repeats_merged": 3, "refused": 1}}, "tables.0.counts.read"),
+        ({"estimated_rows": [3, 4, 3]}, "tables.0.estimated_rows"),
+        ({"repeat_spread": held(0.1).model_copy(update={"p90": 0.05})}, "tables.0.repeat_spread.p90"),
+        ({"errors": [held(0.1), held(0.1).model_copy(update={"p90": 0.05})]}, "tables.0.errors.1.p90"),
+    ],
+)
+def test_counts_that_contradict_themselves_are_odd_where_they_are(more: dict[str, object], where: str) -> None:
+    assert [finding.where for finding in contradicted_counts(0, gemm(**more))] == [where]
+
+
+def test_counts_that_add_up_are_sound() -> None:
+    counts = {"read": 16, "repeats_merged": 3, "refused": 1}
+    assert contradicted_counts(0, gemm(counts=counts, estimated_rows=[3, 4])) == []
+    # Two of the twelve rows were never read but filled in.
+    assert contradicted_counts(0, gemm(counts={"read": 10, "filled": 2}, estimated_rows=[3, 4])) == []
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("seconds", [5e-324, 1e-300, 1e6])
+def test_seconds_at_the_ends_of_floating_point_are_findings_not_warnings_of_numpy(seconds: float) -> None:
+    whole = document(
+        gemm(lambda m: seconds), copies(factor=1e-300), changed(ring(), 3, 1e-300),
+        gemm(lambda m: seconds if m == 256 else 1e-5 * m, dtype="fp16"),
+    )  # fmt: skip
+    assert codes(check_profile(whole), "error")
+    made_whole = completed(whole)
+    assert parse_document(document_bytes(made_whole), "made.json") == made_whole
+
+
+def test_a_profile_that_does_not_state_its_errors_is_told_how_to_get_them() -> None:
+    (note,) = [found for found in check_profile(document(gemm())) if found.where == "tables.0.errors"]
+    assert (note.code, note.severity) == ("not_checked", "note")
+    assert "-o FILE" in note.fix
+    assert not [f for f in check_profile(completed(document(gemm()))) if f.where == "tables.0.errors"]
+
+
+def test_completing_says_which_table_it_is_at() -> None:
+    told: list[tuple[float, str]] = []
+    completed(document(gemm(), copies()), lambda done, what: told.append((done, what)))
+    assert told == [(0.0, "gemm/bf16"), (0.5, "memory_copy/bf16/device_to_device")]
 
 
 def test_a_sound_profile_has_no_error_and_no_warning() -> None:

@@ -265,6 +265,72 @@ def test_tables_without_a_fit_are_listed_with_the_reason() -> None:
     assert fit_profile(profile(few)).not_fitted == ["gemm/bf16: 2 rows are too few for any fit"]
 
 
+def gathers(ranks: list[int]) -> Table:
+    """Each number of ranks at eight sizes, 1e-5 s and the ring's bytes at 1e11 B/s."""
+    sizes = [2**power for power in range(16, 24)]
+    rows = [(each, size) for each in ranks for size in sizes]
+    seconds = np.array([1e-5 + (each - 1) / each * size / 1e11 for each, size in rows])
+    columns = {"nodes": [1] * len(rows), "ranks": [each for each, _ in rows], "message_bytes": [s for _, s in rows]}
+    return table("all_gather", columns, seconds, backend="nccl")
+
+
+@pytest.mark.filterwarnings("error")
+def test_collectives_of_one_rank_are_left_out_and_that_is_said() -> None:
+    document = fit_profile(profile(gathers([1, 2, 4])))
+    assert [fit.at for fit in document.fits] == [{"nodes": 1, "ranks": 2}, {"nodes": 1, "ranks": 4}, {"nodes": 1}]
+    assert document.not_fitted == ["all_gather/bf16/nccl: 8 of 24 rows have ranks 1, where nothing is sent"]
+    # The same numbers as without these rows.
+    assert document.fits == fit_profile(profile(gathers([2, 4]))).fits
+    alone = fit_profile(profile(gathers([1])))
+    assert alone.fits == []
+    assert alone.not_fitted[0] == "all_gather/bf16/nccl: 8 of 8 rows have ranks 1, where nothing is sent"
+
+
+LENGTHS = [2**power for power in range(7, 15)]
+HEADS = [8] * len(LENGTHS)
+EXTREME = {
+    "gemm": {"m": LENGTHS, "n": HEADS, "k": HEADS},
+    "moe_gemm": {"hidden": HEADS, "ffn": HEADS, "experts": HEADS, "top_k": HEADS, "tensor_ranks": HEADS,
+                 "expert_ranks": HEADS, "tokens": LENGTHS},
+    "encoder_attention": {"head_dim": HEADS, "heads": HEADS, "length": LENGTHS},
+    "prefill_attention": {"head_dim": HEADS, "queries_per_kv_head": HEADS, "batch": HEADS, "heads": HEADS,
+                          "length": LENGTHS},
+    "decode_attention": {"head_dim": HEADS, "queries_per_kv_head": HEADS, "batch": HEADS, "heads": HEADS,
+                         "kv_length": LENGTHS},
+    "memory_copy": {"message_bytes": LENGTHS},
+    "all_reduce": {"nodes": [1] * len(LENGTHS), "ranks": HEADS, "message_bytes": LENGTHS},
+}  # fmt: skip
+LEAST = Device(name="card", memory_bandwidth_bytes_per_s=5e-324, peak_flop_per_s={"bf16": 5e-324},
+               intra_node_bandwidth_bytes_per_s=5e-324)  # fmt: skip
+MOST = Device(name="card", memory_bandwidth_bytes_per_s=1e308, peak_flop_per_s={"bf16": 1e308},
+              intra_node_bandwidth_bytes_per_s=1e308)  # fmt: skip
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("family", EXTREME)
+@pytest.mark.parametrize("device", [LEAST, MOST], ids=["least", "most"])
+@pytest.mark.parametrize("seconds", [5e-324, 1e-300, 1e-5, 1e6])
+def test_numbers_at_the_ends_of_floating_point_are_fitted_or_said_never_raised(
+    family: str, device: Device, seconds: float
+) -> None:
+    flat = np.full(len(LENGTHS), seconds)
+    mixed = np.where(np.arange(len(LENGTHS)) % 2, flat, 1e6)
+    for rows in (flat, mixed):
+        document = fit_profile(profile(table(family, EXTREME[family], rows), device=device))
+        assert document.fits or document.not_fitted
+        # Whatever was made can be written and read.
+        assert FitDocument.model_validate_json(document.model_dump_json()) == document
+
+
+def test_curves_that_fail_alike_are_one_line() -> None:
+    sizes = EXTREME["all_reduce"]["message_bytes"]
+    columns = {"nodes": [1] * 16, "ranks": [2] * 8 + [4] * 8, "message_bytes": sizes * 2}
+    made = table("all_reduce", columns, np.full(16, 5e-324), backend="nccl")
+    lines = [line for line in fit_profile(profile(made)).not_fitted if "alpha_beta" in line]
+    assert len(lines) == 1
+    assert lines[0].startswith("all_reduce/bf16/nccl: alpha_beta at nodes 1, ranks 2 and 1 more: ")
+
+
 def test_an_unknown_family_is_refused_with_the_known_ones() -> None:
     with pytest.raises(UnknownNameError, match=r"did you mean 'gemm'\?"):
         fit_profile(profile(), ["gem"])

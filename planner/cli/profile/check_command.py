@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the output.")
 @click.option("--strict", is_flag=True, help="Warnings refute a profile too, not only errors.")
 @click.option("-o", "--output", metavar="FILE",
-              help="Write the profile here with the errors and formulas that it lacked, unless refuted.")  # fmt: skip
+              help="Compute the errors and formulas that it lacks, and write it here unless refuted.")  # fmt: skip
 def command(profiles: tuple[str, ...], form: str, strict: bool, output: str | None) -> int:
     """Look for units, spikes, holes and contradictions in each PROFILE (a built-in name or a file).
 
@@ -26,7 +26,6 @@ def command(profiles: tuple[str, ...], form: str, strict: bool, output: str | No
     from planner.errors import BadInputError, RefutedError
     from planner.files import write_atomically
     from profiles.checks import check_profile
-    from profiles.checks.completion import completed
     from profiles.files import document_bytes
     from profiles.library import load
 
@@ -36,9 +35,13 @@ def command(profiles: tuple[str, ...], form: str, strict: bool, output: str | No
     refuting: list[tuple[str, Finding]] = []
     for name in profiles:
         loaded = load(name)
-        document = completed(loaded.document)
+        document = loaded.document
         found = check_profile(document)
-        severe = [each for each in found if each.severity == "error" or (strict and each.severity == "warning")]
+        severe = _severe(found, strict=strict)
+        if output is not None and not severe:
+            document = _completed(document)
+            found = check_profile(document)
+            severe = _severe(found, strict=strict)
         refuting += [(name, each) for each in severe]
         result = _result(name, document, loaded.sha256, found, ok=not severe)
         results.append(result)
@@ -59,6 +62,19 @@ def command(profiles: tuple[str, ...], form: str, strict: bool, output: str | No
             violations=tuple(f"{name}: {_line(each)}" for name, each in refuting),
         )
     return 0
+
+
+def _severe(found: list[Finding], *, strict: bool) -> list[Finding]:
+    """What refutes a profile."""
+    return [each for each in found if each.severity == "error" or (strict and each.severity == "warning")]
+
+
+def _completed(document: ProfileDocument) -> ProfileDocument:
+    from planner.console import progress_bar
+    from profiles.checks.completion import completed
+
+    with progress_bar() as progress:
+        return completed(document, progress)
 
 
 def _result(name: str, document: ProfileDocument, sha256: str, found: list[Finding], *, ok: bool) -> dict[str, Json]:
@@ -93,6 +109,8 @@ def _print(name: str, document: ProfileDocument, found: list[Finding]) -> None:
         if each.severity != "note":
             console.say(f"    expected: {each.expected}")
             console.say(f"    fix: {each.fix}")
+    if not any(error.rows for table in document.tables for error in table.errors):
+        return
     console.say("  prices against rows that were left out, |predicted / measured - 1|:")
     for table in document.tables:
         for error in [error for error in table.errors if error.rows]:

@@ -50,6 +50,9 @@ class FakeBench:
         """What the test says."""
         return self.memory_bytes
 
+    def start(self) -> None:
+        """Ready at once."""
+
     def measure(self, place: Place, budget_s: float) -> Sample | Unmeasured:
         """By the law; the clock goes on by all runs."""
         self.asked.append(place)

@@ -215,6 +215,110 @@ def test_a_line_that_is_wrong_is_refused_with_its_number(options: Options, line:
     assert message in str(raised.value)
 
 
+FOREIGN = (b"my notes", b"my notes\nof today\n", b"\n", b"{}\n", b'{"family": "gemm"}\r', b"\xff\xfe\n", b"[1]\r\n")
+
+
+@pytest.mark.parametrize("data", FOREIGN)
+def test_a_file_that_is_no_log_is_refused_and_left_as_it_is(options: Options, data: bytes) -> None:
+    options.folder.mkdir()
+    path = options.folder / FILE_NAME
+    path.write_bytes(data)
+    with pytest.raises(ProfileError, match="--restart begins anew"):
+        Log(options.folder, conditions())
+    assert path.read_bytes() == data
+    with Log(options.folder, conditions(), restart=True) as log:
+        assert not log.samples
+
+
+@pytest.mark.parametrize("end", [b"\r", b"\r\n", b"\n"])
+@pytest.mark.parametrize("last", [True, False])
+def test_a_whole_log_loses_no_row_whatever_ends_its_lines(options: Options, end: bytes, last: bool) -> None:
+    run(FakeBench(bent), replace(options, max_points=3))
+    path = options.folder / FILE_NAME
+    data = path.read_bytes().replace(b"\n", end)
+    path.write_bytes(data if last else data.removesuffix(end))
+    with Log(options.folder, conditions()) as log:
+        assert [place.size for place in log.samples] == [1, 8, 64]
+        assert log.note == ""
+        log.record(Place(GEMM, 512), Sample(1e-3, 0.0, 5, "fake"))
+    with Log(options.folder, conditions()) as log:
+        assert [place.size for place in log.samples] == [1, 8, 64, 512]
+
+
+def row(**changes: object) -> str:
+    """A line that a run under `conditions()` may have written, with changes."""
+    facts: dict[str, object] = {"family": "gemm", "dtype": "fp32", "axes": {"m": 1, "n": 64, "k": 64}, "median_s": 1e-4,
+                                "spread": 0.0, "count": 5, "kernel": "fake"}  # fmt: skip
+    return json.dumps(facts | changes)
+
+
+RING = {"family": "all_gather", "backend": "shared_memory", "axes": {"nodes": 1, "ranks": 2, "message_bytes": 4096}}
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dtype": "bf16"}, "expected dtype fp32 of gemm as the header says, got bf16"),
+        ({"backend": "gloo"}, "expected backend '' of gemm as the header says, got 'gloo'"),
+        (RING | {"backend": "gloo"}, "expected backend 'shared_memory' of all_gather"),
+        (RING | {"dtype": "bf16"}, "expected dtype fp32 of all_gather"),
+        (RING | {"axes": {"nodes": 1, "ranks": 4, "message_bytes": 4096}}, "expected 2 to 2 ranks"),
+        (RING | {"axes": {"nodes": 1, "ranks": 1, "message_bytes": 4096}}, "expected 2 to 2 ranks"),
+        (RING | {"axes": {"nodes": 1, "ranks": 2, "message_bytes": 4097}}, "message_bytes to be a multiple of 8"),
+        ({"family": "engine_prefill", "axes": {"length": 1}}, "engine_prefill is not measured here; known: gemm"),
+        ({"family": "broadcast", "axes": RING["axes"]}, "broadcast is not measured here"),
+        ({"workload": "skewed"}, "expected workload '' of gemm, got 'skewed'"),
+        ({"family": "memory_copy", "dtype": "int8", "axes": {"message_bytes": 64}, "workload": "device_to_host"},
+         "expected workload 'host_to_host' of memory_copy"),
+        ({"median_s": 36443.0}, "expected a median of 1e-10 to 10000 s, got 36443"),
+        ({"median_s": 1e-300}, "expected a median of 1e-10 to 10000 s, got 1e-300"),
+        ({"kernel": "\x1b[2J"}, "expected printable characters"),
+    ],
+)  # fmt: skip
+def test_a_row_that_no_run_under_the_header_wrote_is_refused_by_number(
+    options: Options, changes: dict[str, object], message: str
+) -> None:
+    two = conditions(ranks=2)
+    with Log(options.folder, two):
+        pass
+    path = options.folder / FILE_NAME
+    path.write_bytes(path.read_bytes() + f"{row()}\n{row(**changes)}\n".encode())
+    before = path.read_bytes()
+    with pytest.raises(ProfileError) as raised:
+        Log(options.folder, two)
+    assert message in raised.value.message
+    assert "line 3" in str(raised.value)
+    assert path.read_bytes() == before
+
+
+def test_of_two_rows_of_one_place_the_later_counts_and_that_is_said(options: Options) -> None:
+    with Log(options.folder, conditions()):
+        pass
+    with (options.folder / FILE_NAME).open("a") as stream:
+        stream.write(f"{row()}\n{row(median_s=2e-4)}\n")
+    with Log(options.folder, conditions()) as log:
+        assert [sample.median_s for sample in log.samples.values()] == [2e-4]
+        assert "line 3: gemm fp32 n 64, k 64, m 1 was measured before; the later row counts" in log.note
+
+
+def test_a_time_that_no_clock_measures_is_no_row(options: Options) -> None:
+    course, samples = run(FakeBench(lambda place: 1e-12), replace(options, max_points=2))
+    assert samples == {}
+    assert course.skipped[Place(GEMM, 1)] == "expected a median of 1e-10 to 10000 s, got 1e-12"
+
+
+def test_the_budget_begins_when_the_bench_has_started(options: Options) -> None:
+    class Slow(FakeBench):
+        def start(self) -> None:
+            self.now += 1000.0
+
+    bench = Slow(bent)
+    _, samples = run(bench, replace(options, max_points=3))
+    assert len(samples) == 3
+    assert run(bench, replace(options, max_points=3))[0].new == 0
+    assert 1000.0 <= bench.now < 1001.0  # the second run had nothing to measure and started nothing
+
+
 def test_two_runs_never_write_one_log(options: Options) -> None:
     with Log(options.folder, conditions()), pytest.raises(ProfileError, match="another measurement is writing"):
         Log(options.folder, conditions())
@@ -252,6 +356,27 @@ def test_a_guess_lies_between_neighbours_and_grows_with_work() -> None:
     twice = Curve("gemm", "fp32", "", "", (("n", 128), ("k", 64)))
     assert 4.0 < guessed_seconds(Place(twice, 32), own, "cpu") <= 8.0
     assert guessed_seconds(Place(GEMM, 8), {}, "cpu") > 0
+
+
+def experts(count: int) -> Place:
+    """One token for each of so many experts of the smallest size."""
+    fixed = {"hidden": 1, "ffn": 1, "experts": count, "top_k": count, "tensor_ranks": 1, "expert_ranks": 1}
+    return Place(Curve("moe_gemm", "fp32", "", "balanced", tuple(fixed.items())), 1)
+
+
+def test_a_guess_counts_two_products_for_each_expert() -> None:
+    # 2 x 4096 calls of 2 us, whatever little they compute.
+    assert guessed_seconds(experts(4096), {}, "cpu") > 2 * 4096 * 2e-6
+    known = {experts(4).curve: {1: Sample(1e-3, 0, 5, "")}}
+    assert guessed_seconds(experts(4096), known, "cpu") >= 1e-3 * 4096 / 4
+
+
+def test_making_the_operands_of_many_experts_counts_against_the_budget(options: Options) -> None:
+    # 2 x 4096 products, 50 us each to prepare, are 0.41 s.
+    bench = FakeBench(bent)
+    course, _ = run(bench, replace(options, budget_s=0.3), (Ladder(experts(4096).curve, (1,)),))
+    assert bench.asked == []
+    assert course.skipped[experts(4096)].startswith("would take about ")
 
 
 def every_place() -> Iterator[Place]:

@@ -188,6 +188,23 @@ def test_a_dry_run_for_a_gpu_needs_no_gpu(plan: Callable[..., Any]) -> None:
         (("--experts", "8,9,4,2,2,1"), "experts", "expected tensor_ranks to divide ffn"),
         (("--experts", "8,8,4,5,1,1"), "experts", "expected top_k of at most 4 experts, got 5"),
         (("--name", "My CPU"), "name", "expected a name of lower-case letters"),
+        (("--licence", ""), "licence", "expected a licence of 1 to 200 printable characters, got ''"),
+        (("--licence", "x" * 201), "licence", "expected a licence of 1 to 200 printable characters"),
+        (("--licence", "a\x1b[31m"), "licence", "expected a licence of 1 to 200 printable characters"),
+        (("--experts", "1,1,16777216,16777216,1,1"), "experts", "expected experts in 1..4096, got 1.67772e+07"),
+        (("--ops", "all_gather", "--ranks", "1"), "ranks", "expected --ranks 2 or more for collectives (all_gather)"),
+        (("--ops", "gemm,collectives", "--ranks", "1"), "ranks", "expected --ranks 2 or more for collectives"),
+        (("--dry-run", "--ops", "all_gather", "--ranks", "1"), "ranks", "expected --ranks 2 or more for collectives"),
+        (
+            ("--dry-run", "--device", "cuda", "--ops", "all_reduce", "--ranks", "1"),
+            "ops",
+            "nothing to measure of all_reduce: collectives need two ranks or more",
+        ),
+        (
+            ("--model", "wan2.1-1.3b", "--ops", "moe_gemm"),
+            "ops",
+            "nothing to measure of moe_gemm: wan2.1-1.3b asks for none of it",
+        ),
         (("--model", "wan"), None, "unknown model 'wan'"),
     ],
 )
@@ -200,6 +217,27 @@ def test_options_that_cannot_be_are_refused_in_one_line(
     assert ran.error["where"] == where
     assert len(ran.err.splitlines()) == 1
     assert not (tmp_path / "out").exists()
+
+
+def test_a_file_is_no_folder_to_measure_into(plan: Callable[..., Any], tmp_path: Path) -> None:
+    (tmp_path / "out.json").write_text("mine")
+    ran = plan("profile", "measure", *NUMPY, "--ops", "gemm", "-o", str(tmp_path / "out.json"))
+    assert ran.code == 2
+    assert "expected a folder, got the file" in ran.err
+    assert (tmp_path / "out.json").read_text() == "mine"
+
+
+def test_a_profile_that_cannot_be_written_is_said_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "profile.json").mkdir()
+    with pytest.raises(ProfileError, match=r"cannot write profile\.json: it is a folder"):
+        measure(small(tmp_path, ops=("gemm",)))
+    assert not (tmp_path / "measurements.jsonl").exists()
+
+
+def test_gloo_without_torch_is_refused_before_anything_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("profiles.measure.cpu.torch_is_importable", lambda: False)
+    with pytest.raises(ProfileError, match="gloo needs torch"):
+        measure(small(tmp_path, backend="gloo"))
 
 
 def test_a_folder_is_needed_unless_nothing_is_run(plan: Callable[..., Any]) -> None:
@@ -222,7 +260,8 @@ def test_torchrun_is_not_for_cpus(tmp_path: Path) -> None:
 def test_progress_is_told_the_share_and_the_place(tmp_path: Path) -> None:
     seen: list[tuple[float, str]] = []
     measure(small(tmp_path, ops=("memory_copy",), max_points=2), lambda done, what: seen.append((done, what)))
-    assert [what for _, what in seen[:2]] == [
+    assert [what for _, what in seen[:3]] == [
+        "starting",
         "memory_copy int8 host_to_host message_bytes 4096",
         "memory_copy int8 host_to_host message_bytes 65536",
     ]

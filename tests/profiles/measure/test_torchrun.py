@@ -42,6 +42,8 @@ def test_one_rank_has_no_collectives() -> None:
     [
         ({"RANK": "0"}, "WORLD_SIZE is no whole number: it is not set"),
         (environment(0, 2, 0, 2) | {"RANK": "two"}, "RANK is no whole number: got 'two'"),
+        (environment(0, 2, 0, 2) | {"RANK": "4K"}, "RANK is no whole number: got '4K'"),
+        (environment(0, 2, 0, 2) | {"RANK": "²"}, "RANK is no whole number: got '²'"),
         (environment(2, 2, 0, 2), "contradict each other: RANK 2, WORLD_SIZE 2"),
         (environment(0, 2, 0, 4), "contradict each other"),
         (environment(0, 6, 0, 4), "as many ranks each, got 6 ranks and 4 on this node"),
