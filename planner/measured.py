@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from planner.errors import BadInputError
 from planner.json_text import Json
 from planner.plan import Plan
-from planner.step_log import StepTimes
+from planner.steps.lines import StepTimes
 from planner.units import percent, seconds
 
 WARM_UP_SHARE = 0.1
@@ -25,6 +25,7 @@ class Summary:
 
     ``interval`` is the usual distance between step numbers: above 1, Megatron's lines are means of so many steps.
     ``repeats`` are lines for a step that another rank's line had already given; the longest of them counts.
+    ``rows_without`` rows of the log hold no step time under the name that was read.
     """
 
     steps: int
@@ -37,6 +38,7 @@ class Summary:
     interval: int
     restarts: int
     repeats: int
+    rows_without: int
 
 
 @dataclass(frozen=True)
@@ -63,13 +65,20 @@ class Against:
         notes = [f"{measured.spikes} over {SPIKE:g} times that"] if measured.spikes else []
         notes.append(f"{seconds(measured.median_with_warm_up_s)} with warm-up")
         lines = [
-            f"  {self.log} ({what}): {measured.steps} steps after {measured.warm_up} of warm-up{_oddities(measured)}",
+            f"  {self.log} ({what}): {_steps(measured)}{_oddities(measured)}",
             f"  predicted {seconds(self.predicted_s)}; measured {seconds(measured.median_s)} in the median "
             f"(p10 {seconds(measured.p10_s)}, p90 {seconds(measured.p90_s)}; {'; '.join(notes)}): "
             f"the prediction is {_off(self.relative_error)}",
             f"  compared: {self.compared}",
         ]
         return [*lines, *(f"  {explanation}" for explanation in self.explanations)]
+
+
+def _steps(measured: Summary) -> str:
+    steps = f"{measured.steps} step{'' if measured.steps == 1 else 's'}"
+    if measured.warm_up:
+        return f"{steps} after {measured.warm_up} of warm-up"
+    return f"{steps}, too few to leave a warm-up out: the time may hold start-up and compilation"
 
 
 def _oddities(measured: Summary) -> str:
@@ -80,6 +89,8 @@ def _oddities(measured: Summary) -> str:
         found.append(f"{measured.restarts} restart{'s' if measured.restarts > 1 else ''}")
     if measured.repeats:
         found.append(f"{measured.repeats} repeated lines, the longest of a step counts")
+    if measured.rows_without:
+        found.append(f"{measured.rows_without} row{'s' if measured.rows_without > 1 else ''} without that time")
     return "".join(f"; {text}" for text in found)
 
 
@@ -116,7 +127,8 @@ def compare_with_log(plan: Plan, times: StepTimes, log: str) -> Against:
 
 
 def summarize(times: StepTimes) -> Summary:
-    """Median, spread and spikes after warm-up. Raises BadInputError for a log of no steps."""
+    """Median, spread and spikes after warm-up. Raises BadInputError for a log that runs backwards."""
+    _refuse_backwards(times.steps)
     runs, repeats = _runs(times)
     warm_ups = [min(len(run) - 1, max(1, int(WARM_UP_SHARE * len(run)))) for run in runs]
     kept = [value for run, first in zip(runs, warm_ups, strict=True) for value in run[first:]]
@@ -133,7 +145,20 @@ def summarize(times: StepTimes) -> Summary:
         interval=_interval(times.steps),
         restarts=len(runs) - 1,
         repeats=repeats,
+        rows_without=times.without,
     )
+
+
+def _refuse_backwards(steps: tuple[int | None, ...]) -> None:
+    """A restart goes back once in a while; a log that mostly goes back is newest first, or no order of steps."""
+    pairs = [(a, b) for a, b in itertools.pairwise(steps) if a is not None and b is not None]
+    down = sum(b < a for a, b in pairs)
+    if down > sum(b > a for a, b in pairs):
+        raise BadInputError(
+            f"the step numbers go back {down} times and forward less often: expected the log in the order of its steps",
+            code="out_of_range",
+            where="--against",
+        )
 
 
 def _runs(times: StepTimes) -> tuple[list[list[float]], int]:

@@ -93,7 +93,7 @@ def _explain(error: ValidationError, model: type[BaseModel], document: Json) -> 
         name = str(fault["loc"][-1])
         message = f'unknown field "{name[:80]}"{nearest(name, _known_fields(model, fault["loc"][:-1]))}'
     else:
-        message = f"{message[:1].lower()}{message[1:]}, got {_shown(fault.get('input'))}"
+        message = f"{message[:1].lower()}{message[1:]}, got {shown_value(fault.get('input'))}"
         message = "expected " + message.replace("input should be ", "").replace(" should have ", " with ")
     more = len(faults) - 1
     if more and not any(isinstance(f["loc"][0] if f["loc"] else "", int) for f in faults):
@@ -171,7 +171,8 @@ def _models_in(annotation: Any) -> list[type[BaseModel]]:
     return [m for argument in getattr(annotation, "__args__", ()) for m in _models_in(argument)]
 
 
-def _shown(value: object) -> str:
+def shown_value(value: object) -> str:
+    """A value from a document as a message may show it."""
     if isinstance(value, dict | list):
         return _type_name(value)
     text = f'"{value}"' if isinstance(value, str) else str(value)

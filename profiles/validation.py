@@ -46,26 +46,27 @@ def first_error(error: ValidationError, name: str, model: type[BaseModel]) -> Pr
     if isinstance(got, int | float | str | bool) and kind != "value_error":
         text += f", got {got!r:.80}"
     if code == "unknown_field":
-        near = nearest_name(str(first["loc"][-1]), _field_names(model))
+        near = nearest_name(str(first["loc"][-1]), _field_names(model, first["loc"][:-1]))
         text = f"unknown field {shown(str(first['loc'][-1]))!r}" + (f"; did you mean {near!r}?" if near else "")
     more = error.error_count() - 1
     rest = f" (and {more} more)" if more else ""
     return ProfileError(f"{name}: {text}{rest}", code=code, where=where or None)
 
 
-def _field_names(model: type[BaseModel]) -> list[str]:
-    """The fields of a model and of all models inside it."""
-    found: dict[type[BaseModel], None] = {}
-    waiting: list[Any] = [model]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, type) and issubclass(item, BaseModel):
-            if item not in found:
-                found[item] = None
-                waiting += [field.annotation for field in item.model_fields.values()]
-        else:
-            waiting += list(getattr(item, "__args__", ()))
-    return sorted({field for part in found for field in part.model_fields})
+def _field_names(model: type[BaseModel], location: tuple[int | str, ...]) -> list[str]:
+    """The fields of the models that may stand at a location of a document."""
+    current: list[type[BaseModel]] = [model]
+    for step in location:
+        inside = [part.model_fields[step].annotation for part in current if step in part.model_fields]
+        # An index, a key of a mapping and the name of a union's branch lead to no other model.
+        current = [found for annotation in inside for found in _models_in(annotation)] if inside else current
+    return sorted({field for part in current for field in part.model_fields})
+
+
+def _models_in(annotation: Any) -> list[type[BaseModel]]:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return [annotation]
+    return [found for argument in getattr(annotation, "__args__", ()) for found in _models_in(argument)]
 
 
 def _kind(value: object) -> str:

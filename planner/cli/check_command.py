@@ -10,7 +10,7 @@ if TYPE_CHECKING:
     from planner.measured import Against
     from planner.paper import Violation
     from planner.plan import Plan
-    from planner.step_log import StepTimes
+    from planner.steps.lines import StepTimes
 
 
 @click.command("check", epilog="Example: plan check plan.json")
@@ -72,7 +72,7 @@ def command(plans: tuple[str, ...], log: str | None, form: str) -> int:
 def _step_times(log: str | None) -> StepTimes | None:
     if log is None:
         return None
-    from planner.step_log import read_step_times
+    from planner.steps.log import read_step_times
 
     return read_step_times(log)
 

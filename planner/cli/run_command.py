@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import click
@@ -50,7 +52,7 @@ def command(
     loaded = load(plan)
     require_true(loaded)
     options = RunOptions(repeats, library, transport, Stated(_model(model), dtype), force)
-    with progress("running"):
+    with progress("running"), _terminated_as_interrupted():
         report = run_plan(loaded, options)
     if form == "json":
         from planner.documents import canonical_bytes
@@ -58,6 +60,22 @@ def command(
         click.echo(canonical_bytes(report.as_object()), nl=False)
     else:
         print_run(report)
+
+
+@contextmanager
+def _terminated_as_interrupted() -> Iterator[None]:
+    """Inside, a request to terminate is what Ctrl-C is: the ranks end, one line, exit code 130."""
+    import signal
+    import threading
+
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _model(text: str | None) -> Json:

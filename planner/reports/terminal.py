@@ -36,7 +36,8 @@ def certificate_words(plan: Plan) -> str:
     if plan.inputs.profile is not None:
         trust = "under this table, whose own error is not known"
     if plan.cost_error:
-        trust = f"under this table, which is itself off by {percent(plan.cost_error['median'])} in the median between its rows"
+        off = percent(plan.cost_error["median"])
+        trust = f"under this table, which is itself off by {off} in the median between its rows"
     return f"{claim} {trust}"
 
 

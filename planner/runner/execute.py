@@ -6,14 +6,14 @@ import statistics
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from planner.errors import BadInputError, RefutedError
+from planner.errors import BadInputError, LimitError, RefutedError
 from planner.plan import Plan
 from planner.program import Beside, Program, RunReport, Stated
 from planner.runner.guard import cores, refuse_too_much
 from planner.runner.numerics import TOLERANCES
 from planner.runner.rank import RankReport, Step, run_rank
 from profiles.measure.kernels import cpu_kernels
-from profiles.measure.processes import Ranks
+from profiles.measure.processes import RankError, Ranks
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ def run_plan(plan: Plan, options: RunOptions) -> RunReport:
     """Execute a plan that is true, and report measured beside predicted.
 
     Raises BadInputError for a paper that cannot be run, a plan without its model, a dtype the library has not, or more
-    than the machine can do; RefutedError if split attention differs from whole; ProfileError if a rank dies.
+    than the machine can do; RefutedError if split attention differs from whole; LimitError if a rank dies or is silent.
     """
     if plan.paper.run is None:
         raise BadInputError(f"plan run cannot execute {plan.paper.name} plans yet", code="out_of_range", where="paper")
@@ -40,8 +40,11 @@ def run_plan(plan: Plan, options: RunOptions) -> RunReport:
     _refuse_dtype(program, options)
     if not options.force:
         refuse_too_much(program)
-    with Ranks(program.ranks, options.transport, timeout_s=options.timeout_s) as ranks:
-        return run_program(program, ranks, options)
+    try:
+        with Ranks(program.ranks, options.transport, timeout_s=options.timeout_s) as ranks:
+            return run_program(program, ranks, options)
+    except RankError as error:
+        raise LimitError(f"{error.message}: the plan did not run to its end", code="rank") from None
 
 
 def run_program(program: Program, ranks: Ranks, options: RunOptions) -> RunReport:

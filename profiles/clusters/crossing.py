@@ -25,7 +25,8 @@ class Crossing:
     """The way between ranks. `tier` is the bottleneck: the first without a bandwidth, else the slowest per rank.
 
     `bandwidth_bytes_per_s` is what one rank has in one direction while `sharing` ranks use the same port of that tier;
-    `latency_s` is one step across `outermost`, the tier where the ranks meet. None: nobody stated it.
+    `latency_s` is one step across `outermost`, the tier where the ranks meet. None: nobody stated it. The two
+    places are where the classes of these numbers stand in their document, for messages.
     """
 
     tier: str
@@ -36,6 +37,8 @@ class Crossing:
     hops: tuple[Hop, ...]
     source: str
     cluster: str = ""
+    bandwidth_place: str = ""
+    latency_place: str = ""
 
     def require(self) -> tuple[float, float]:
         """Bandwidth in bytes per second and latency in seconds.
@@ -43,9 +46,13 @@ class Crossing:
         Raises `ProfileError` (missing_field) that names the tier and the lines that state what is missing.
         """
         if self.bandwidth_bytes_per_s is None:
-            raise _unstated(self.cluster, self.tier, "bandwidth_bytes_per_s", "of one port and direction")
+            raise _unstated(
+                self.cluster, self.bandwidth_place, self.tier, "bandwidth_bytes_per_s", "of one port and direction"
+            )
         if self.latency_s is None:
-            raise _unstated(self.cluster, self.outermost, "latency_s", "of one step of a collective")
+            raise _unstated(
+                self.cluster, self.latency_place, self.outermost, "latency_s", "of one step of a collective"
+            )
         return self.bandwidth_bytes_per_s, self.latency_s
 
 
@@ -164,10 +171,12 @@ def _crossing(hops: Sequence[Hop], met: Sequence[tuple[DeviceClass, Tier]], clus
         hops=tuple(hops),
         source="; ".join(dict.fromkeys(text for text in sources if text)),
         cluster=cluster,
+        bandwidth_place=bottleneck.place,
+        latency_place=next((device.place for device, tier in outer if tier.latency_s is None), ""),
     )
 
 
-def _unstated(cluster: str, tier: str, field: str, what: str) -> ProfileError:
+def _unstated(cluster: str, place: str, tier: str, field: str, what: str) -> ProfileError:
     whose = f" of cluster {cluster}" if cluster else ""
     example = "450e9" if tier == NODE else "50e9"
     value = example if field.startswith("bandwidth") else "1e-5"
@@ -175,5 +184,5 @@ def _unstated(cluster: str, tier: str, field: str, what: str) -> ProfileError:
         f"nobody stated the {field} of tier {tier}{whose} ({what}): state it, for example "
         f"tiers: {{{tier}: {{{field}: {value}}}}}",
         code="missing_field",
-        where=f"tiers.{tier}.{field}",
+        where=f"{place}tiers.{tier}.{field}",
     )

@@ -120,6 +120,14 @@ def _class(part: ClassDocument, label: str, place: str, before: DeviceClass | No
                 code="out_of_range",
                 where=f"{place}tiers.{tier.name}.gpus_per_port",
             )
+        holder = node.gpus if tier.gpus is not None and tier.gpus < node.gpus else tier.gpus
+        if holder is not None and holder % tier.gpus_per_port:
+            raise ProfileError(
+                f"expected the gpus_per_port of tier {shown(tier.name)!r} to divide the {holder} gpus that can share a "
+                f"port of it, got {tier.gpus_per_port}: a port that several of them share belongs to an outer tier",
+                code="out_of_range",
+                where=f"{place}tiers.{tier.name}.gpus_per_port",
+            )
     first_rank = before.first_rank + before.num_ranks if before else 0
     if first_rank + part.nodes * node.gpus > MAX_RANKS:
         raise ProfileError(f"expected at most {MAX_RANKS} ranks", code="out_of_range", where=f"{place}nodes")
@@ -135,6 +143,7 @@ def _class(part: ClassDocument, label: str, place: str, before: DeviceClass | No
         device=part.device,
         memory_bytes=part.memory_bytes,
         sources=dict(part.sources),
+        place=place,
     )
 
 

@@ -37,6 +37,7 @@ class DeviceClass:
     """Nodes of one kind: ranks `first_rank` to `first_rank + num_ranks - 1`; tiers from the innermost outwards.
 
     `profile` names the cost table of the device, or is None where there is none: nothing stands in for it.
+    `place` is where the class stands in its document, with a dot behind it, for messages.
     """
 
     name: str
@@ -50,6 +51,7 @@ class DeviceClass:
     device: str | None = None
     memory_bytes: int | None = None
     sources: Mapping[str, str] = field(default_factory=dict)
+    place: str = ""
 
     def tier(self, name: str) -> Tier:
         """The tier of that name, which must be there."""

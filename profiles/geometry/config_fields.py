@@ -64,6 +64,18 @@ class Fields:
             )
         return value
 
+    def stated(self, *names: str) -> bool:
+        """Whether any of the names is there, be it null."""
+        return any(name in self._config for name in names)
+
+    def missing(self, reason: str, *names: str) -> ProfileError:
+        """The error for a size under none of its names, whose default nobody may guess."""
+        return ProfileError(
+            f"{self.file}: expected {' or '.join(names)}, got none of them: {reason}",
+            code="missing_field",
+            where=names[0],
+        )
+
     def flag(self, name: str, default: bool = False) -> bool:
         """A yes or no; absent or null is the default."""
         value = self._config.get(name)
@@ -88,12 +100,35 @@ class Fields:
 
     @property
     def frequency(self) -> int | list[object]:
-        """moe_layer_freq: every how many layers have experts, or a list of one yes or no a layer."""
-        return (
-            self.listed("moe_layer_freq")
-            if isinstance(self._config.get("moe_layer_freq"), list)
-            else (self.whole("moe_layer_freq") or 1)
-        )
+        """moe_layer_freq: every how many layers have experts, 1 if absent, or a list of 0 or 1 a layer."""
+        if not isinstance(self._config.get("moe_layer_freq"), list):
+            return self.step("moe_layer_freq")
+        return self.per_layer("moe_layer_freq", (0, 1))
+
+    def step(self, name: str) -> int:
+        """Every how many layers: a whole number >= 1, 1 if absent or null."""
+        return 1 if self.whole(name) is None else self.needed(name)
+
+    def per_layer(self, name: str, known: tuple[object, ...]) -> list[object]:
+        """A list of known values, one a layer at least (a layer of prediction may follow); empty if absent or null."""
+        values, layers = self.listed(name), self.needed(*LAYERS)
+        if not values and self._config.get(name) is None:
+            return []
+        if len(values) < layers:
+            raise ProfileError(
+                f"{self.file}: expected {name} for each of {layers} layers, got {len(values)}",
+                code="out_of_range",
+                where=name,
+            )
+        other = next((value for value in values if not any(type(value) is type(k) and value == k for k in known)), None)
+        if other is not None or None in values:
+            listed = " or ".join(repr(value) for value in known)
+            raise ProfileError(
+                f"{self.file}: expected {name} to hold {listed}, got {shown(repr(other))}",
+                code="out_of_range",
+                where=name,
+            )
+        return values
 
     def text(self, name: str) -> str | None:
         """A text, or None."""

@@ -23,9 +23,12 @@ class Family:
     """What a model_type implies and its config.json does not say.
 
     `bias`: "stated" follows attention_bias. `experts_ffn`: whether intermediate_size is the experts' width.
+    `head_dim`: what a config that leaves it out means: hidden / heads ("ratio"), the model library's own number
+    (transformers: configuration_qwen3.py, configuration_gpt_oss.py), or nothing that holds for all versions (None).
     """
 
     latent: bool = False
+    head_dim: int | Literal["ratio"] | None = "ratio"
     bias: Literal["stated", "qkv", "attention", "none"] = "stated"
     qk_norm: QkNorm = "none"
     sinks: bool = False
@@ -40,16 +43,18 @@ class Family:
 FAMILIES: Mapping[str, Family] = {
     "llama": Family(),
     "mistral": Family(bias="none"),
-    "mimo": Family(bias="qkv"),
+    "mimo": Family(bias="qkv", head_dim=None),
     "qwen2": Family(bias="qkv"),
-    "qwen3": Family(qk_norm="head"),
+    "qwen3": Family(qk_norm="head", head_dim=128),
     "qwen2_moe": Family(bias="qkv", experts=True, shared_gate=True),
-    "qwen3_moe": Family(qk_norm="head", experts=True),
+    "qwen3_moe": Family(qk_norm="head", head_dim=None, experts=True),
     "olmoe": Family(qk_norm="full", experts=True, experts_ffn=True),
     "mixtral": Family(bias="none", experts=True, experts_ffn=True),
-    "minimax_m2": Family(bias="none", qk_norm="full", experts=True, experts_ffn=True, router_bias="use_routing_bias"),
+    "minimax_m2": Family(
+        bias="none", qk_norm="full", head_dim=None, experts=True, experts_ffn=True, router_bias="use_routing_bias"
+    ),
     "gpt_oss": Family(
-        bias="attention", sinks=True, experts=True, experts_ffn=True, expert_bias=True, router_bias="yes"
+        bias="attention", sinks=True, head_dim=64, experts=True, experts_ffn=True, expert_bias=True, router_bias="yes"
     ),
     "deepseek_v2": Family(latent=True, experts=True),
     "deepseek_v3": Family(latent=True, experts=True, router_bias="noaux_tc"),
@@ -95,6 +100,7 @@ def read_config(config: Mapping[str, object], file: str, *, name: str | None = N
         "qk_norm": family.qk_norm,
         "sinks": family.sinks,
     }
+    given.whole(*fields.FFN)
     if given.flag("mlp_bias"):
         raise _refused(given, "mlp_bias", "a feed-forward bias without an output bias is not modelled")
     spec |= _latent(given, family) if family.latent else _grouped(given, family)
@@ -143,22 +149,34 @@ def _grouped(given: Fields, family: Family) -> dict[str, object]:
     stated = "attention" if given.flag("attention_bias") else "none"
     if family.qk_norm == "full" and given.text("model_type") == "minimax_m2" and not given.flag("use_qk_norm"):
         raise _refused(given, "use_qk_norm", "this model without q/k norms is not modelled")
-    kv_heads = given.whole(*fields.KV_HEADS)
-    if kv_heads is None and given.text("model_type") != "llama":
-        kv_heads = given.needed(*fields.KV_HEADS)
+    as_heads = given.whole(*fields.KV_HEADS) is None and given.text("model_type") == "llama"
     return {
-        "num_kv_heads": kv_heads or heads,
-        "head_dim": given.whole("head_dim"),
+        "num_kv_heads": heads if as_heads else given.needed(*fields.KV_HEADS),
+        "head_dim": _head_dim(given, family),
         "bias": stated if family.bias == "stated" else family.bias,
-        "sliding": _sliding(given),
+        "sliding": _sliding(given, family),
     }
 
 
-def _sliding(given: Fields) -> dict[str, object] | None:
+def _head_dim(given: Fields, family: Family) -> int | None:
+    """The stated head_dim, else what leaving it out means; None is hidden / heads."""
+    if given.whole("head_dim") is not None:
+        return given.needed("head_dim")
+    if family.head_dim == "ratio":
+        return None
+    if family.head_dim is None or given.stated("head_dim"):
+        raise given.missing("hidden / heads is not what every version of this model's code takes", "head_dim")
+    return family.head_dim
+
+
+def _sliding(given: Fields, family: Family) -> dict[str, object] | None:
     """Which layers slide: as `layer_types` lists them; without it all, or those from max_window_layers on."""
     layers = given.needed(*fields.LAYERS)
     window = given.whole("sliding_window")
     types = given.listed("layer_types")
+    switched = given.flag("use_sliding_window", default=True)
+    if family.sinks and window and not types:
+        raise given.missing("which layers slide is not the same for all", "layer_types")
     if types:
         other = sorted({str(kind) for kind in types} - {"full_attention", "sliding_attention"})
         if other:
@@ -176,7 +194,7 @@ def _sliding(given: Fields) -> dict[str, object] | None:
         if not slide:
             return None
         return {"window": given.needed("sliding_window"), "layers": slide}
-    if not window or not given.flag("use_sliding_window", default=True):
+    if not window or not switched:
         return None
     first = given.whole("max_window_layers") or 0
     return {"window": window, "layers": list(range(first, layers))} if first < layers else None
@@ -188,6 +206,8 @@ def _latent(given: Fields, family: Family) -> dict[str, object]:
     shared = [kind for kind in given.listed("indexer_types") if kind != "full"]
     if shared:
         raise _refused(given, "indexer_types", "layers that share another layer's indexer are not modelled")
+    if not given.stated("q_lora_rank"):
+        raise given.missing("state null or 0 for queries that are not compressed", "q_lora_rank")
     latent = {
         "q_lora": given.whole("q_lora_rank") or None,
         "kv_lora": given.needed("kv_lora_rank"),
@@ -209,15 +229,14 @@ def _latent(given: Fields, family: Family) -> dict[str, object]:
 
 def _experts(given: Fields, family: Family) -> dict[str, object]:
     width = given.needed(*(fields.FFN if family.experts_ffn else fields.EXPERT_FFN))
-    dense = _dense_layers(given)
+    dense = _dense_layers(given, family)
     first = len(dense)
     first_only = dense == list(range(first))
-    router_bias = {
-        "no": False,
-        "yes": True,
-        "noaux_tc": given.text("topk_method") == "noaux_tc" or given.text("score_func") == "sigmoid",
-        "use_routing_bias": given.flag("use_routing_bias"),
-    }[family.router_bias]
+    if family.latent and not given.stated(*fields.SHARED_EXPERTS):
+        raise given.missing("state null or 0 for none", *fields.SHARED_EXPERTS)
+    if family.shared_gate and not given.stated("shared_expert_intermediate_size"):
+        raise given.missing("state 0 for no shared expert", "shared_expert_intermediate_size")
+    router_bias = _router_bias(given, family)
     shared = (given.whole(*fields.SHARED_EXPERTS) or 0) * width
     shared = given.whole("shared_expert_intermediate_size", "shared_intermediate_size") or shared
     experts = {
@@ -234,20 +253,42 @@ def _experts(given: Fields, family: Family) -> dict[str, object]:
     return {"moe": experts, "ffn": given.needed(*fields.FFN) if dense else 0}
 
 
-def _dense_layers(given: Fields) -> list[int]:
+def _router_bias(given: Fields, family: Family) -> bool:
+    """Whether experts are chosen with a correction that is learned."""
+    if family.router_bias == "noaux_tc":
+        method, score = given.text("topk_method"), given.text("score_func")
+        if method is None and score is None:
+            raise given.missing("they say whether the router has a correction bias", "topk_method", "score_func")
+        return method == "noaux_tc" or score == "sigmoid"
+    if family.router_bias == "use_routing_bias" and not given.stated("use_routing_bias"):
+        raise given.missing("it says whether the router has a correction bias", "use_routing_bias")
+    return family.router_bias == "yes" or (family.router_bias != "no" and given.flag("use_routing_bias"))
+
+
+def _dense_layers(given: Fields, family: Family) -> list[int]:
     """The layers without experts, by whichever of five fields says so."""
     layers = given.needed(*fields.LAYERS)
-    dense = set(range(min(given.whole(*fields.FIRST_DENSE) or 0, layers)))
-    types = given.listed("mlp_layer_types")
+    first = given.whole(*fields.FIRST_DENSE)
+    dense = set(range(min(first or 0, layers)))
+    types, frequency = given.per_layer("mlp_layer_types", ("dense", "sparse")), given.frequency
     if types:
         return [layer for layer, kind in enumerate(types[:layers]) if kind == "dense"]
-    step = given.whole("decoder_sparse_step") or 1
+    if family.latent and first is None and not isinstance(frequency, list):
+        raise given.missing("state 0 if all layers have experts", *fields.FIRST_DENSE)
+    step = given.step("decoder_sparse_step")
     dense |= {layer for layer in range(layers) if (layer + 1) % step}
-    dense |= {layer for layer in given.listed("mlp_only_layers") if isinstance(layer, int) and layer < layers}
-    if isinstance(given.frequency, list):
-        dense |= {layer for layer, on in enumerate(given.frequency[:layers]) if not on}
-    elif given.frequency > 1:
-        dense |= {layer for layer in range(layers) if layer % given.frequency}
+    for layer in given.listed("mlp_only_layers"):
+        if type(layer) is not int or layer < 0:
+            raise ProfileError(
+                f"{given.file}: expected mlp_only_layers to hold numbers of layers, got {shown(repr(layer))}",
+                code="wrong_type",
+                where="mlp_only_layers",
+            )
+        dense |= {layer} if layer < layers else set()
+    if isinstance(frequency, list):
+        dense |= {layer for layer, on in enumerate(frequency[:layers]) if not on}
+    elif frequency > 1:
+        dense |= {layer for layer in range(layers) if layer % frequency}
     return sorted(dense)
 
 

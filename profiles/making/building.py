@@ -24,7 +24,10 @@ Floats = npt.NDArray[np.float64]
 
 MERGED = "repeats of one key: their median is kept; how far they lie apart is repeat_spread"
 RISING = "along {along}, each curve keeps the largest set of rows that do not get faster with size"
-HELD = "spikes and steps back fall out; an end that falls out is held at the nearest kept time"
+HELD = (
+    "spikes and steps back fall out; one within a tenth of its kept neighbours stays at the nearer of their times, and "
+    "an end that falls out is held at the nearest kept time"
+)
 ESTIMATED = (
     "what falls out and what was not measured between two rows of a curve is estimated from rows of the same size on "
     "other curves, between the kept neighbours"

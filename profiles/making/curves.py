@@ -2,8 +2,8 @@
 
 A curve keeps the heaviest set of its rows that do not get faster with size, where a row weighs the less the more its
 siblings contradict it. What falls out (a spike, a step back) and what was not measured between two rows of a curve is
-estimated from the siblings (`profiles.making.siblings`), held between the kept neighbours. Without siblings it is left
-out.
+estimated from the siblings (`profiles.making.siblings`), held between the kept neighbours. Without siblings a row that
+is nearly between them stays at the nearer of their times, and others are left out.
 """
 
 from __future__ import annotations
@@ -24,6 +24,10 @@ Floats = npt.NDArray[np.float64]
 
 DOUBTED = 0.05
 """A row this far from what its siblings say (relative) weighs half."""
+
+
+NEARLY = 0.1
+"""Without siblings, a row that is this near (relative) to its kept neighbours stays, at the nearer of their times."""
 
 
 @dataclass(frozen=True)
@@ -61,9 +65,14 @@ def rising_curves(
         keep = rising_rows(columns, seconds, "heads", keep, weight)
     keep = rising_rows(columns, seconds, family.along, keep, weight)
     if siblings is None:
-        seconds, keep, held = hold_ends(columns, seconds, family.along, keep)
-        kept = {axis: column[keep] for axis, column in columns.items()}
-        return Curves(kept, seconds[keep], held[keep], int((~keep).sum()), 0)
+        near = np.full(len(seconds), np.nan)
+        times, usable = _between_kept(family, columns, seconds, keep, np.where(keep, np.nan, seconds))
+        near[usable] = np.where(np.abs(np.log(times / seconds)) <= np.log1p(NEARLY), times, np.nan)[usable]
+        times, usable = _between_kept(family, columns, seconds, keep, near)
+        times, usable, held = hold_ends(columns, times, family.along, usable)
+        kept = {axis: column[usable] for axis, column in columns.items()}
+        estimated = (held | ~keep)[usable]
+        return Curves(kept, times[usable], estimated, int((~usable).sum()), 0)
     extra = _inner_holes(family, columns) if wanted is None else dict(wanted)
     whole = {axis: np.concatenate([column, extra[axis]]) for axis, column in columns.items()}
     estimate = siblings.seconds(whole)

@@ -13,7 +13,8 @@ import pytest
 from planner import api
 from planner.errors import BadInputError
 from planner.measured import summarize
-from planner.step_log import FORMATS, StepTimes, read_step_times
+from planner.steps.lines import StepTimes
+from planner.steps.log import FORMATS, read_step_times
 
 Run = Callable[..., Any]
 
@@ -83,6 +84,30 @@ def test_a_name_says_the_unit(tmp_path: Path, name: str, seconds: float) -> None
     assert read_step_times(written(tmp_path, f"loss,{name}", "1,2", name="a.csv")).step_s == pytest.approx((seconds,))
 
 
+@pytest.mark.parametrize(
+    "other", ["val/step_time_s", "eval/step_time_s", "valid_step_time_s", "metrics/test/step_time_s"]
+)
+def test_validation_steps_are_no_training_steps(plan: Run, plan_file: str, tmp_path: Path, other: str) -> None:
+    train = {"train/step_time_s": 5}
+    log = written(tmp_path, *map(json.dumps, ({other: 1}, {other: 1, **train}, train)))
+    times = read_step_times(log)
+    assert (times.field, times.step_s, times.without) == ("train/step_time_s", (5.0, 5.0), 1)
+    assert "1 row without that time" in plan("check", plan_file, "--against", log).out
+    csv = written(tmp_path, f"{other},step_time_s", "1,5", "1,", name="a.csv")
+    assert (read_step_times(csv).step_s, read_step_times(csv).without) == ((5.0,), 1)
+
+
+def test_two_names_of_one_time_are_one(tmp_path: Path) -> None:
+    # verl writes both, from one clock.
+    row = json.dumps({"timing_s/step": 161.07, "perf/time_per_step": 161.0701})
+    assert read_step_times(written(tmp_path, row)).step_s == (161.07,)
+
+
+def test_of_a_single_step_it_is_said_that_nothing_was_left_out(plan: Run, plan_file: str, tmp_path: Path) -> None:
+    out = plan("check", plan_file, "--against", written(tmp_path, '{"step_time_s": 5}')).out
+    assert "1 step, too few to leave a warm-up out" in out
+
+
 def test_colours_progress_bars_and_broken_bytes_are_passed_over(tmp_path: Path) -> None:
     path = tmp_path / "train.log"
     line = MEGATRON.format(step=1, ms="\x1b[32m2500.0\x1b[0m").encode()
@@ -131,6 +156,36 @@ BAD = [
     (("step,step_time_s", "1,2", "2"), "wrong_type", "line 3: expected 2 columns, got 1"),
     (("step,step_time_s", "1,fast"), "wrong_type", 'line 2: "fast" is no number'),
     (("step,step_time_s", '1,"2'), "not_json", "line 2: not CSV"),
+    (("step,step_time_s", "1,5_5"), "wrong_type", 'line 2: "5_5" is no number'),
+    ((MEGATRON.format(step=1, ms="5_5"),), "wrong_type", '"5_5" is no number'),
+    (("step;step_time_s", "1;5"), "wrong_type", "line 1: the columns are separated by semicolons"),
+    (("step\tstep_time_s", "1\t5"), "wrong_type", "line 1: the columns are separated by tabs"),
+    (("step_time_s,loss,step_time_s", "1,2,3"), "duplicate_id", 'line 1: two columns are called "step_time_s"'),
+    (("loss,step_time_s,loss", "1,2,3"), "duplicate_id", 'line 1: two columns are called "loss"'),
+    (
+        ("step,step_time_s,iter_time_ms", "1,2,2000", "2,2,3000"),
+        "out_of_range",
+        'line 3: "step_time_s" says 2 s and "iter_time_ms" 3 s',
+    ),
+    (
+        ('{"step_time_s": 2, "train/step_time_s": 2}', '{"step_time_s": 2, "train/step_time_s": 3}'),
+        "out_of_range",
+        'line 2: "step_time_s" says 2 s and "train/step_time_s" 3 s',
+    ),
+    (('{"val/step_time_s": 2}',), "missing_field", 'only validation step times ("val/step_time_s")'),
+    (("step,eval_step_time_ms", "1,2"), "missing_field", 'only validation step times ("eval_step_time_ms")'),
+    (('{"step": 1, "train": {"step_time_s": 2}}',), "missing_field", '"train.step_time_s" is in an object inside'),
+    (('{"step_time_s": 1}', '{"a":' * 100_000), "too_large", "line 2: nested too deeply"),
+    (('{"a":' * 100_000,), "too_large", "line 1: nested too deeply"),
+    (("step,step_time_s", "1,1e308"), "out_of_range", "line 2: expected a step time from 1e-07 to 1e+07 s"),
+    (('{"step_time_s": 1e-320}',), "out_of_range", "line 1: expected a step time from 1e-07 to 1e+07 s"),
+    (('{"step_time_ms": 1e-5}',), "out_of_range", "line 1: expected a step time from 1e-07 to 1e+07 s, got 1e-08 s"),
+    ((MEGATRON.format(step=1, ms="1e300"),), "out_of_range", "expected a step time from"),
+    (
+        ('{"step": 3, "step_time_s": 1}', '{"step": 2, "step_time_s": 1}', '{"step": 1, "step_time_s": 1}'),
+        "out_of_range",
+        "the step numbers go back 2 times",
+    ),
     (("x" * (2**20 + 1),), "too_large", "line 1: longer than 1048576 characters"),
 ]
 
@@ -158,7 +213,7 @@ def test_a_log_that_is_not_there(plan: Run, plan_file: str) -> None:
 
 
 def test_too_many_steps(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("planner.step_log.MAX_STEPS", 2)
+    monkeypatch.setattr("planner.steps.lines.MAX_STEPS", 2)
     with pytest.raises(BadInputError, match="more than 2 steps"):
         read_step_times(written(tmp_path, *['{"step_time_s": 1}'] * 3))
 

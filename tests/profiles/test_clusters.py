@@ -277,6 +277,25 @@ def test_an_unknown_preset_lists_the_known_ones_and_the_nearest() -> None:
             "device_classes.1.name",
             "of its own",
         ),
+        (
+            {"tiers": {"node": {"gpus": 8, "gpus_per_port": 16}}},
+            "out_of_range",
+            "tiers.node.gpus_per_port",
+            "divide the 8 gpus that can share a port",
+        ),
+        (
+            {"tiers": {"node": {"gpus": 8}, "rack": {"gpus": 32, "gpus_per_port": 64}}},
+            "out_of_range",
+            "tiers.rack.gpus_per_port",
+            "divide the 32 gpus",
+        ),
+        ({"preset": "dgx-h100", "gpus": 3}, "unknown_field", "gpus", "unknown field 'gpus'"),
+        (
+            {"preset": "dgx-h100", "tiers": {"node": {"node": 3}}},
+            "unknown_field",
+            "tiers.node.node",
+            "unknown field 'node'",
+        ),
         ({"nodes": 1 << 17, "tiers": {"node": {"gpus": 8}}}, "out_of_range", "nodes", "at most"),
         ({"format_version": "2.0"}, "unsupported_version", "format_version", "2.0"),
         ([], "wrong_type", None, "object"),
@@ -357,3 +376,25 @@ def test_ranks_that_are_not_there_are_refused(mine: Cluster) -> None:
         mine.link_between(3, 3)
     with pytest.raises(ProfileError, match="at least two ranks, got 1"):
         mine.group_link([3, 3])
+
+
+def test_an_unknown_field_is_likened_only_to_fields_that_may_stand_there() -> None:
+    for document in ({"preset": "dgx-h100", "gpus": 3}, {"preset": "dgx-h100", "tiers": {"node": {"memory_bytes": 3}}}):
+        with pytest.raises(ProfileError) as caught:
+            cluster_of(document, "c.yaml")
+        assert "did you mean" not in caught.value.message
+    with pytest.raises(ProfileError, match="did you mean 'latency_s'"):
+        cluster_of({"preset": "dgx-h100", "tiers": {"fabric": {"latency": 3}}}, "c.yaml")
+
+
+def test_a_port_of_several_pairs_may_serve_an_inner_tier() -> None:
+    tiers = {"pair": {"gpus": 2, "gpus_per_port": 4, "bandwidth_bytes_per_s": 1e9}, "node": {"gpus": 8}}
+    assert cluster_of({"tiers": tiers}, "c.yaml").link_between(0, 1, [1, 2, 3]).sharing == 4
+
+
+def test_what_a_device_class_lacks_is_named_in_that_class() -> None:
+    own = {"fabric": {"latency_s": 1e-5}}
+    classes = [{"preset": "dgx-h100", "tiers": own}, {"preset": "dgx-a100"}]
+    with pytest.raises(ProfileError) as caught:
+        cluster_of({"device_classes": classes}, "c.yaml").between_nodes().require()
+    assert caught.value.where == "device_classes.1.tiers.fabric.latency_s"

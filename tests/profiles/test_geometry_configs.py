@@ -162,8 +162,8 @@ def test_two_names_that_disagree_are_refused() -> None:
 
 
 def test_no_query_compression_is_null_or_zero() -> None:
-    absent, null, zero = read(MLA, q_lora_rank="absent"), read(MLA, q_lora_rank=None), read(MLA, q_lora_rank=0)
-    assert absent == null == zero
+    null, zero = read(MLA, q_lora_rank=None), read(MLA, q_lora_rank=0)
+    assert null == zero
     assert null.mla is not None
     assert null.mla.q_lora is None
     names = [weight.name for weight in null.geometry().runs[0].kind.weights]
@@ -177,6 +177,14 @@ def test_a_head_is_hidden_over_heads_unless_it_is_stated() -> None:
     # q and o 4096 x 8192, k and v 4096 x 2048: twice as wide.
     assert wide.parameters_by_part["attention"] == 2 * narrow.parameters_by_part["attention"]
     assert "state head_dim" in refused(LLAMA, hidden_size=4095).message
+
+
+def test_a_head_that_is_left_out_is_what_the_models_own_code_takes() -> None:
+    # transformers, configuration_qwen3.py: head_dim = 128; configuration_gpt_oss.py: 64. Not 4096 / 64 and 4096 / 32.
+    qwen = {**LLAMA, "model_type": "qwen3", "num_attention_heads": 64}
+    assert read(qwen) == read(qwen, head_dim=128)
+    oss = {**LLAMA, "model_type": "gpt_oss", "num_local_experts": 4, "num_experts_per_tok": 2}
+    assert read(oss) == read(oss, head_dim=64)
 
 
 def test_tied_embeddings_are_counted_once() -> None:
@@ -291,6 +299,28 @@ def test_windows_slide_where_the_config_says() -> None:
         (MLA, {"index_topk": 4}, "unknown_model", "index_topk", "sparse attention"),
         (MLA, {"model_type": "deepseek_v32"}, "missing_field", "index_n_heads", "index_n_heads"),
         (MLA, {"attention_bias": True}, "unknown_model", "attention_bias", "latent"),
+        (LLAMA, {"num_key_value_heads": 0}, "out_of_range", "num_key_value_heads", ">= 1, got 0"),
+        (LLAMA, {"head_dim": 0}, "out_of_range", "head_dim", ">= 1, got 0"),
+        (LLAMA, {"use_sliding_window": "yes"}, "wrong_type", "use_sliding_window", "true or false"),
+        ({**LLAMA, "model_type": "qwen3"}, {"head_dim": None}, "missing_field", "head_dim", "head_dim"),
+        ({**LLAMA, "model_type": "qwen3_moe"}, {}, "missing_field", "head_dim", "every version"),
+        ({**LLAMA, "model_type": "gpt_oss"}, {"sliding_window": 128}, "missing_field", "layer_types", "which layers"),
+        (MLA, {"q_lora_rank": "absent"}, "missing_field", "q_lora_rank", "null or 0"),
+        (MLA, {"first_k_dense_replace": "absent"}, "missing_field", "first_k_dense_replace", "n_dense_layers"),
+        (MLA, {"n_shared_experts": "absent"}, "missing_field", "n_shared_experts", "null or 0"),
+        (MLA, {"topk_method": "absent"}, "missing_field", "topk_method", "topk_method or score_func"),
+        (MLA, {"topk_method": 3}, "missing_field", "topk_method", "topk_method or score_func"),
+        (MLA, {"decoder_sparse_step": 0}, "out_of_range", "decoder_sparse_step", ">= 1, got 0"),
+        (MLA, {"moe_layer_freq": 0}, "out_of_range", "moe_layer_freq", ">= 1, got 0"),
+        (MLA, {"moe_layer_freq": []}, "out_of_range", "moe_layer_freq", "each of 4 layers, got 0"),
+        (MLA, {"moe_layer_freq": [0, 1, 2, 1]}, "out_of_range", "moe_layer_freq", "0 or 1, got 2"),
+        (MLA, {"mlp_layer_types": ["dense", "moe", "moe", "moe"]}, "out_of_range", "mlp_layer_types", "got 'moe'"),
+        (MLA, {"mlp_layer_types": ["dense"]}, "out_of_range", "mlp_layer_types", "each of 4 layers, got 1"),
+        (MLA, {"mlp_only_layers": ["0"]}, "wrong_type", "mlp_only_layers", "numbers of layers, got '0'"),
+        (MLA, {"intermediate_size": "128", "first_k_dense_replace": 0}, "wrong_type", "intermediate_size", "'128'"),
+        ({**MLA, "model_type": "qwen2_moe"}, {}, "missing_field", "shared_expert_intermediate_size", "state 0"),
+        ({**MLA, "model_type": "minimax_m2", "use_qk_norm": True, "head_dim": 16}, {}, "missing_field",
+         "use_routing_bias", "correction bias"),
         ({"producer": {"name": "m"}, "quantization": {"a": 1}}, {}, "missing_field", "hidden_size", "quantisation"),
         ({}, {}, "missing_field", "model_type", "model_type"),
     ],

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from planner import memory
 from planner.errors import BadInputError, InfeasibleError, Relaxation
 from planner.papers.zellige.derived import Derive
+from profiles.cluster import Cluster
 from profiles.families import DTYPE_BYTES
 from profiles.geometry import DiTGeometry
 from profiles.profile import Profile
@@ -36,10 +37,13 @@ def model_parameters(geometry: DiTGeometry) -> tuple[int, int]:
     return int(blocks + memory.joint_dit_end_parameters(hidden)), int(double if geometry.double_layers else single)
 
 
-def capacity_of(given: Derive, geometry: DiTGeometry, profile: Profile) -> Capacity:
-    """M_cap: what a rank has left for the step after its reserve and its share of the model states."""
+def capacity_of(given: Derive, geometry: DiTGeometry, profile: Profile, cluster: Cluster) -> Capacity:
+    """M_cap: what a rank has left for the step after its reserve and its share of the model states.
+
+    The device memory is what the problem states, else what the cluster does, else the profile's.
+    """
     budget = given.memory
-    capacity = budget.capacity_bytes or profile.device.memory_bytes
+    capacity = budget.capacity_bytes or cluster.device_classes[0].memory_bytes or profile.device.memory_bytes
     if capacity is None:
         raise BadInputError(
             f"profile {profile.name} does not say how much memory its device has",

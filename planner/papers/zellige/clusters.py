@@ -6,12 +6,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from planner.errors import BadInputError
-from planner.papers.zellige.derived import DerivedCluster, TieredCluster, ZelligeDerivedProblem
-from planner.papers.zellige.references import input_errors, link_of
+from planner.papers.zellige.derived import AnyCluster, Derive, DerivedCluster, TieredCluster, ZelligeDerivedProblem
+from planner.papers.zellige.references import input_errors, is_file, link_of, located
 from planner.validation import validate
 from profiles.cluster import Cluster
 from profiles.clusters.library import cluster_of, is_cluster_file, load_cluster
-from profiles.errors import ProfileError
+from profiles.errors import ProfileError, shown
+from profiles.library import load
+from profiles.profile import Profile
 
 PLACE = "derive.cluster"
 
@@ -42,6 +44,52 @@ def placed(document: ZelligeDerivedProblem, folder: Path) -> tuple[ZelligeDerive
     return validate(ZelligeDerivedProblem, {**written, "derive": {**written["derive"], "cluster": ranks}}), found
 
 
+def profile_of(given: Derive, cluster: Cluster, folder: Path) -> tuple[str, Profile]:
+    """The profile that prices a problem, by its name or path and loaded: the stated one, else the cluster's own.
+
+    `given` still holds the cluster as it was written; a path in a cluster file is relative to that file.
+    Raises BadInputError: none is stated, an unknown one, or two that differ.
+    """
+    own = cluster.device_classes[0].profile
+    if own is not None and is_file(own) and isinstance(given.cluster, str):
+        beside = str(Path(given.cluster).parent / own)
+        own = beside if is_file(beside) else f"./{beside}"
+    if given.profile is None:
+        if own is None:
+            raise BadInputError(
+                'missing field "profile": the cluster names no cost table either',
+                code="missing_field",
+                where="derive.profile",
+            )
+        with input_errors(_profile_place(given)):
+            return own, load(located(own, folder))
+    with input_errors("derive.profile"):
+        stated = load(located(given.profile, folder))
+    if own is None or own == given.profile:
+        return given.profile, stated
+    with input_errors(_profile_place(given)):
+        other = load(located(own, folder))
+    if other.sha256 != stated.sha256:
+        raise BadInputError(
+            f"derive.profile is {shown(given.profile)}, but the cost table of the cluster {shown(cluster.name)} is "
+            f"{shown(own)}: change derive.profile or leave it out, choose another cluster, or state the cluster's "
+            f"profile as well, as in {_with_profile(given, own)}",
+            code="out_of_range",
+            where=PLACE,
+        )
+    return given.profile, stated
+
+
+def _with_profile(given: Derive, own: str) -> str:
+    preset = given.cluster if isinstance(given.cluster, str) and not is_cluster_file(given.cluster) else None
+    profile = shown(given.profile or own)
+    return f'{{"preset": "{preset}", "profile": "{profile}"}}' if preset else f'"profile": "{profile}"'
+
+
+def _profile_place(given: Derive) -> str:
+    return PLACE if isinstance(given.cluster, str) else f"{PLACE}.profile"
+
+
 def _found(given: TieredCluster | str, folder: Path) -> Cluster:
     if isinstance(given, str):
         with input_errors(PLACE):
@@ -53,11 +101,15 @@ def _found(given: TieredCluster | str, folder: Path) -> Cluster:
         raise BadInputError(error.message, code=error.code, where=where) from None
 
 
-def refuse_unstated(cluster: Cluster) -> None:
-    """Raise BadInputError naming the tier whose bandwidth or latency nobody stated, if that is why no link is known."""
+def refuse_unstated(cluster: Cluster, given: AnyCluster) -> None:
+    """Raise BadInputError naming the tier whose bandwidth or latency nobody stated, if that is why no link is known.
+
+    `given` is the cluster as it was written.
+    """
     if not cluster.name or cluster.link is not None or cluster.num_ranks == cluster.gpus_per_node:
         return
     try:
         cluster.between_nodes().require()
     except ProfileError as error:
-        raise BadInputError(error.message, code=error.code, where=f"{PLACE}.{error.where}") from None
+        where = PLACE if isinstance(given, str) else f"{PLACE}.{error.where}"
+        raise BadInputError(error.message, code=error.code, where=where) from None

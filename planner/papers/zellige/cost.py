@@ -12,7 +12,7 @@ from planner.paper import Derivation, DeriveOptions
 from planner.papers.zellige.account import Account, Floats, cost_error
 from planner.papers.zellige.batch import Batch
 from planner.papers.zellige.capacity import capacity_of
-from planner.papers.zellige.clusters import placed, refuse_unstated
+from planner.papers.zellige.clusters import placed, profile_of, refuse_unstated
 from planner.papers.zellige.configurations import configs_of, refuse_scattered, refuse_unlinked, splits_of
 from planner.papers.zellige.derived import Derive, ZelligeDerivedProblem
 from planner.papers.zellige.prices import Pricer, Splits
@@ -26,7 +26,6 @@ from planner.papers.zellige.references import (
     located,
 )
 from profiles.geometry import find_geometry
-from profiles.library import load
 from profiles.priced import SOURCES
 
 _ALL_STATED = tuple(float(source == "stated") for source in SOURCES)
@@ -41,15 +40,15 @@ def derive(document: ZelligeDerivedProblem, options: DeriveOptions) -> Derivatio
     folder = Path(options.base_folder)
     written = _overridden(document.derive, options)
     document, hardware = placed(document, folder)
+    named, profile = profile_of(written, hardware, folder)
+    written = written.model_copy(update={"profile": named})
     given = _overridden(document.derive, options)
     with input_errors("derive.model"):
         geometry = find_geometry(located(given.model, folder) if isinstance(given.model, str) else given.model)
-    with input_errors("derive.profile"):
-        profile = load(located(given.profile, folder))
-    capacity = capacity_of(given, geometry, profile)
+    capacity = capacity_of(given, geometry, profile, hardware)
     configs = configs_of(document, geometry)
     if any(config.degree > given.ranks.gpus_per_node for config in configs):
-        refuse_unstated(hardware)
+        refuse_unstated(hardware, written.cluster)
     refuse_unlinked(configs, given, hardware.link)
     refuse_scattered(document, configs)
     batch = batch_of(given.batch, geometry, folder)

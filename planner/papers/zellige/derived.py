@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, Self
 
-from pydantic import Discriminator, Field, Tag, model_validator
+from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
 from planner.json_text import Json
 from planner.papers.zellige.batch import Record
 from planner.papers.zellige.problem import Config, RankSets, Search, check_configs, check_nodes
 from planner.papers.zellige.recipe import Recipe
-from planner.validation import Document, Identity, Many, fault
+from planner.validation import Document, Identity, Many, fault, shown_value
 from profiles.clusters.document import ClusterDocument
 from profiles.geometry import GeometrySpec
 
@@ -69,18 +69,29 @@ def _form(value: object) -> str:
 
 
 ClusterName = Annotated[str, Field(min_length=1, max_length=1000)]
+
+
+def _refuse_other(value: object) -> object:
+    if isinstance(value, str | dict | Document | ClusterDocument):
+        return value
+    raise fault(f"expected a cluster's name, a file or an object, got {shown_value(value)}", code="wrong_type")
+
+
 AnyCluster = Annotated[
     Annotated[DerivedCluster, Tag(DerivedCluster.__name__)]
     | Annotated[TieredCluster, Tag(TieredCluster.__name__)]
     | Annotated[ClusterName, Tag("name")],
     Discriminator(_form),
+    BeforeValidator(_refuse_other),
 ]
 
 
 class MemoryBudget(Document):
     """What a rank's memory holds beside the step: M_cap = capacity - reserve - sharded model states."""
 
-    capacity_bytes: float | None = Field(default=None, gt=0, le=1e18, description="null: the profile's device memory")
+    capacity_bytes: float | None = Field(
+        default=None, gt=0, le=1e18, description="null: the device memory of the cluster, else of the profile"
+    )
     reserve_bytes: float = Field(
         default=4e9, ge=0, le=1e18, description="context, communication buffers, workspace, fragmentation"
     )
@@ -119,7 +130,12 @@ class MeasuredPrice(Document):
 class Derive(Document):
     """Where the prices come from."""
 
-    profile: str = Field(min_length=1, max_length=1000, description="a built-in profile's name, or a file's path")
+    profile: str | None = Field(
+        default=None,
+        min_length=1,
+        max_length=1000,
+        description="a built-in profile's name, or a file's path; null: the one that the cluster names",
+    )
     model: str | GeometrySpec = Field(description="a built-in geometry's name, a config.json, or its sizes")
     dtype: Literal["bf16", "fp16", "fp32", "tf32"] = "bf16"
     extrapolate: Literal["refuse", "roofline"] = "refuse"

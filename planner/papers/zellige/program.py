@@ -61,9 +61,14 @@ def _model(given: Derive | None, stated: Stated) -> DiTGeometry:
             code="missing_field",
             where="--model",
         )
-    with input_errors("--model" if stated.model is not None else "inputs.derive.model"):
-        if isinstance(model, dict):
+    place = "--model" if stated.model is not None else "inputs.derive.model"
+    if isinstance(model, dict):
+        try:
             model = validate(GeometrySpec, model)
+        except BadInputError as error:
+            where = f"{place}.{error.where}" if error.where else place
+            raise BadInputError(error.message, code=error.code, where=where) from None
+    with input_errors(place):
         return find_geometry(model)
 
 

@@ -26,7 +26,8 @@ def input_errors(where: str) -> Iterator[None]:
     try:
         yield
     except ProfileError as error:
-        raise BadInputError(str(error), code=error.code, where=where) from None
+        inside = f" (in its {error.where})" if error.where else ""
+        raise BadInputError(f"{error.message}{inside}", code=error.code, where=where) from None
 
 
 def located(name: str, folder: Path) -> str:
@@ -108,4 +109,4 @@ def batch_of(given: DerivedBatch, geometry: DiTGeometry, folder: Path) -> Batch:
             return gatherer.batch()
     except BadInputError as error:
         where = error.where if (error.where or "").startswith("derive") else place
-        raise BadInputError(str(error), code=error.code, where=where) from None
+        raise BadInputError(error.message, code=error.code, where=where) from None

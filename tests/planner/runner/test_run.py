@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import json
 import multiprocessing
+import os
 import signal
 import subprocess
 import sys
@@ -25,7 +26,7 @@ from planner.reports.run import print_run
 from planner.runner import execute, guard
 from planner.runner.execute import RunOptions, run_plan
 from profiles.errors import ProfileError
-from profiles.measure.processes import Ranks
+from profiles.measure.processes import RankError, Ranks
 
 ROOT = Path(__file__).resolve().parents[3]
 Run = Callable[..., Any]
@@ -285,3 +286,58 @@ def test_only_bad_input_leaves_the_hook(plan_file: str) -> None:
     hook = papers.get("zellige").run
     with pytest.raises(BadInputError):
         hook(made.problem, made.solution, {"profile": 3}, Stated())
+
+
+# --- what is not the plan's fault ---------------------------------------------------------------------------------
+
+
+def test_a_fault_of_the_model_names_its_field_under_the_option(plan: Run, plan_file: str) -> None:
+    ran = plan("run", plan_file, "--model", json.dumps({**MODEL, "hidden": "a"}))
+    assert ran.code == 2
+    assert ran.err.count("(at ") == 1
+    assert ran.err.rstrip().endswith("(at --model.hidden)")
+
+
+@pytest.fixture
+def broken_torch(tmp_path: Path) -> dict[str, str]:
+    """An environment whose torch is there and cannot be imported."""
+    (tmp_path / "broken" / "torch").mkdir(parents=True)
+    fault = "raise OSError('libcudart.so.12: cannot open shared object file')"
+    (tmp_path / "broken" / "torch" / "__init__.py").write_text(fault)
+    return {**os.environ, "PYTHONPATH": f"{tmp_path / 'broken'}{os.pathsep}{ROOT}"}
+
+
+@pytest.mark.parametrize("more", [(), ("--library", "torch"), ("--library", "numpy", "--transport", "gloo")])
+def test_a_torch_that_cannot_be_imported_is_said_to_be(
+    plan_file: str, broken_torch: dict[str, str], more: tuple[str, ...]
+) -> None:
+    command = [sys.executable, "-m", "planner", "run", plan_file, "--model", json.dumps(MODEL), *more]
+    ran = subprocess.run(command, env=broken_torch, capture_output=True, text=True, timeout=120, check=False)
+    assert ran.returncode == 2
+    assert "torch is installed but cannot be imported: libcudart.so.12: cannot open" in ran.stderr
+    assert "--library numpy works without it" in ran.stderr
+
+
+def test_numpy_runs_where_torch_cannot_be_imported(plan_file: str, broken_torch: dict[str, str]) -> None:
+    command = [sys.executable, "-m", "planner", "run", plan_file, "--model", json.dumps(MODEL), "--library", "numpy"]
+    ran = subprocess.run(command, env=broken_torch, capture_output=True, text=True, timeout=120, check=False)
+    assert (ran.returncode, ran.stderr) == (0, "")
+    assert "numpy, fp32, shared_memory" in ran.stdout
+
+
+def test_a_rank_that_dies_is_no_fault_of_the_input(plan: Run, plan_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def dies(*_: object) -> None:
+        raise RankError("rank 1 was ended by signal 9 (out of memory?)", code="out_of_range")
+
+    monkeypatch.setattr(Ranks, "call", dies)
+    ran = plan("run", plan_file, "--model", json.dumps(MODEL), "--library", "numpy", "--transport", "shared_memory")
+    assert ran.code == 4
+    assert ran.err.startswith("limit: rank 1 was ended by signal 9")
+
+
+def test_a_request_to_terminate_is_an_interrupt(plan: Run, plan_file: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    before = signal.getsignal(signal.SIGTERM)
+    monkeypatch.setattr(execute, "run_plan", lambda *_: signal.raise_signal(signal.SIGTERM))
+    ran = plan("run", plan_file, "--model", json.dumps(MODEL))
+    assert (ran.code, ran.out, ran.err.strip()) == (130, "", "interrupted")
+    assert signal.getsignal(signal.SIGTERM) == before

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,7 @@ from planner.papers.zellige.cost import derive
 from planner.papers.zellige.derived import ZelligeDerivedProblem
 from planner.papers.zellige.problem import ZelligeProblem
 from planner.validation import validate
+from profiles.library import load
 
 WRITTEN = {"num_ranks": 16, "gpus_per_node": 8, "inter_node": {"bandwidth_bytes_per_s": 50e9, "latency_s": 1.2e-5}}
 PRESET = {"preset": "dgx-h100", "nodes": 2, "tiers": {"fabric": {"latency_s": 1.2e-5}}}
@@ -42,7 +44,8 @@ def refused(cluster: object, **more: Any) -> BadInputError:
 
 
 def test_a_preset_and_the_same_numbers_written_out_give_the_same_prices() -> None:
-    named, written = derived(PRESET), derived(WRITTEN)
+    # The preset's device has 80e9 bytes; the profile says 80 GiB.
+    named, written = derived(PRESET), derived(WRITTEN, derive={"memory": {"capacity_bytes": 80e9}})
     assert named.problem.cluster == written.problem.cluster
     for one, other in zip(named.problem.groups, written.problem.groups, strict=True):
         for mine, theirs in zip(one.options, other.options, strict=True):
@@ -76,12 +79,17 @@ def test_a_cluster_file_lies_beside_the_problem_and_is_named_by_its_digest(tmp_p
 
 def test_a_link_given_beside_a_preset_takes_its_place() -> None:
     link = {"bandwidth_bytes_per_s": 50e9, "latency_s": 1.2e-5}
-    assert derived({"preset": "a800-node", "nodes": 2, "inter_node": link}).problem == derived(WRITTEN).problem
+    more = {"memory": {"capacity_bytes": 80e9}}
+    made = derived({"preset": "a800-node", "nodes": 2, "inter_node": link}, derive=more)
+    assert made.problem == derived(WRITTEN, derive=more).problem
 
 
 def test_what_nobody_stated_is_asked_for_only_where_a_config_needs_it() -> None:
     error = refused({"preset": "dgx-h100", "nodes": 2})
     assert (error.code, error.where) == ("missing_field", "derive.cluster.tiers.fabric.latency_s")
+    assert refused({"device_classes": [{"preset": "dgx-h100", "nodes": 2}]}).where == (
+        "derive.cluster.device_classes.0.tiers.fabric.latency_s"
+    )
     inside = [{"id": "whole", "q": 1, "h": 1, "k": 1}, {"id": "q8", "q": 8, "h": 1, "k": 1}]
     assert derived({"preset": "dgx-h100", "nodes": 2}, configs=inside).problem.cluster.num_ranks == 16
 
@@ -107,12 +115,86 @@ def test_ranks_are_checked_against_a_named_cluster_too() -> None:
         ({"preset": "dgx-h100", "nods": 2}, "unknown_field", "derive.cluster.nods", 'did you mean "nodes"'),
         ({"num_ranks": 8, "gpus_per_nod": 8}, "missing_field", "derive.cluster.gpus_per_node", "gpus_per_node"),
         ("./no.yaml", "unknown_profile", "derive.cluster", "cannot read the cluster no.yaml"),
-        (3, "wrong_type", "derive.cluster", "got 3"),
+        (3, "wrong_type", "derive.cluster", "expected a cluster's name, a file or an object, got 3"),
+        ([], "wrong_type", "derive.cluster", "expected a cluster's name, a file or an object, got a list"),
     ],
 )  # fmt: skip
 def test_a_broken_cluster_is_refused_with_its_place(cluster: object, code: str, where: str, says: str) -> None:
     error = refused(cluster)
     assert (error.code, error.where) == (code, where)
+    assert says in error.message
+
+
+# --- whose prices, whose memory -----------------------------------------------------------------------------------
+
+
+def table(path: Path, name: str) -> None:
+    """A copy of a built-in profile as a file."""
+    path.write_text((resources.files("profiles") / "tables" / f"{name}.json").read_text(encoding="utf-8"), "utf-8")
+
+
+@pytest.mark.parametrize("form", ["name", "fields", "file"])
+def test_the_clusters_profile_prices_a_problem_that_states_none(tmp_path: Path, form: str) -> None:
+    (tmp_path / "mine.yaml").write_text("preset: dgx-h100\n")
+    cluster: Any = {"name": "dgx-h100", "fields": {"preset": "dgx-h100"}, "file": "mine.yaml"}[form]
+    made = derived(cluster, tmp_path, derive={"profile": None})
+    assert made.problem == derived(cluster, tmp_path).problem
+    assert made.profile == "h100-sxm"
+    assert made.derive["profile"] == "h100-sxm"  # type: ignore[index]
+
+
+@pytest.mark.parametrize("form", ["name", "fields", "file"])
+def test_a_cluster_priced_as_another_device_is_refused(tmp_path: Path, form: str) -> None:
+    (tmp_path / "mine.yaml").write_text("preset: dgx-h100\n")
+    cluster: Any = {"name": "dgx-h100", "fields": {"preset": "dgx-h100"}, "file": "mine.yaml"}[form]
+    error = refused(cluster, folder=tmp_path, derive={"profile": "h200-sxm"})
+    assert (error.code, error.where) == ("out_of_range", "derive.cluster")
+    assert "derive.profile is h200-sxm" in error.message
+    assert "is h100-sxm: change derive.profile" in error.message
+
+
+def test_a_profile_stated_for_the_cluster_is_the_one_that_is_meant(tmp_path: Path) -> None:
+    table(tmp_path / "mine.json", "h200-sxm")
+    made = derived({"preset": "dgx-h100", "profile": "./mine.json"}, tmp_path, derive={"profile": "h200-sxm"})
+    assert made.profile == "h200-sxm"
+    with pytest.raises(BadInputError, match="the cost table of the cluster"):
+        derived("dgx-h100", tmp_path, derive={"profile": "./mine.json"})
+
+
+def test_a_profile_file_lies_beside_the_cluster_file_that_names_it(tmp_path: Path) -> None:
+    (tmp_path / "clusters").mkdir()
+    table(tmp_path / "clusters" / "table.json", "h100-sxm")
+    (tmp_path / "clusters" / "mine.yaml").write_text("preset: dgx-h100\nprofile: table.json\n")
+    made = derived("clusters/mine.yaml", tmp_path, derive={"profile": None})
+    assert made.problem == derived("dgx-h100").problem
+    assert made.derive["profile"] == "table.json"  # type: ignore[index]
+
+
+def test_memory_is_the_problems_then_the_clusters_then_the_profiles() -> None:
+    def capacity(cluster: object, **memory: object) -> float:
+        made: Any = derived(cluster, derive={"memory": memory}).derive
+        return float(made["resolved"]["memory"]["capacity_bytes"])
+
+    half = {"preset": "dgx-h100", "memory_bytes": 40e9}
+    assert capacity(half) == 40e9
+    assert capacity(half, capacity_bytes=60e9) == 60e9
+    assert capacity("dgx-h100") == 80e9
+    assert capacity({"num_ranks": 8, "gpus_per_node": 8}) == load("h100-sxm").device.memory_bytes
+
+
+@pytest.mark.parametrize(
+    ("cluster", "profile", "where", "says"),
+    [
+        ({"num_ranks": 8, "gpus_per_node": 8}, None, "derive.profile", 'missing field "profile"'),
+        ("a800-node", None, "derive.profile", 'missing field "profile"'),
+        ({"preset": "dgx-h100", "profile": "nosuch"}, None, "derive.cluster.profile", "known: "),
+        ({"preset": "dgx-h100", "profile": "nosuch"}, "h100-sxm", "derive.cluster.profile", "known: "),
+        ({"preset": "dgx-h100", "profile": "./no.json"}, None, "derive.cluster.profile", "no.json"),
+    ],
+)
+def test_a_profile_that_nobody_has_is_refused(cluster: object, profile: str | None, where: str, says: str) -> None:
+    error = refused(cluster, derive={"profile": profile})
+    assert error.where == where
     assert says in error.message
 
 

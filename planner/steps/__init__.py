@@ -1,0 +1,1 @@
+"""Step times of training runs, from the logs of others."""
