@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 from functools import lru_cache
 from importlib import resources
-from os.path import isdir as is_folder  # unlike Path.is_dir, no name is too long for it
 from pathlib import Path
 
 from profiles.errors import ProfileError, UnknownNameError, shown
@@ -29,7 +28,7 @@ def load(name_or_path: str | Path) -> Profile:
     if isinstance(name_or_path, Path) or "/" in text or text.endswith(".json"):
         data = read_bytes(Path(name_or_path))
         return _parsed(data, Path(name_or_path).name)
-    if is_folder(text) and text not in names():
+    if _is_folder(text) and text not in names():
         message = f"{shown(text)} is a folder: name its file, ./{shown(text)}/profile.json"
         raise ProfileError(message, code="unknown_profile")
     return _built_in(text)
@@ -45,3 +44,10 @@ def _built_in(name: str) -> Profile:
 
 def _parsed(data: bytes, name: str) -> Profile:
     return Profile(parse_document(data, name), hashlib.sha256(data).hexdigest())
+
+
+def _is_folder(text: str) -> bool:
+    try:
+        return Path(text).is_dir()
+    except OSError:  # a name that no file system takes
+        return False
