@@ -47,6 +47,8 @@ def command(
     from profiles.files import document_bytes
     from profiles.importers import run
 
+    if format == "aiconfigurator" and system is not None and not families:
+        _tell([f"reading all tables of {system}: minutes for a large system; --family reads less"])
     document, report = run(format, files, system=system, name=name, families=families, buffer_bytes=buffer_bytes)
     _tell(report.notes)
     _tell(report.refused[:MOST_REFUSED])
