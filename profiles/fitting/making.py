@@ -54,38 +54,28 @@ def linear_fit(
     derived: Callable[[Floats], dict[str, float]] | None = None,
 ) -> Fit | Unfitted | None:
     """A fit of seconds to a sum of `terms` (n, k) with coefficients >= 0; None with fewer than k + 1 rows."""
-    return attempt(form, at, lambda: _linear_fit(table, axes, seconds, terms, form, formula, at, named, derived))
 
+    def make() -> Fit | None:
+        if len(seconds) <= terms.shape[1]:
+            return None
+        found = fit_linear(terms, seconds)
+        held = held_out(lambda kept: terms @ fit_linear(terms[kept], seconds[kept]), seconds, terms.shape[1])
+        error = quality("all rows were fitted", terms @ found, seconds)
+        if error is None:
+            return None
+        return Fit(
+            table=key_of(table),
+            form=form,
+            formula=formula,
+            at=at,
+            pieces=[Piece(rows=len(seconds), ranges=ranges(axes), coefficients=named(found))],
+            derived=finite(derived(found)) if derived else {},
+            r_squared=r_squared(terms @ found, seconds),
+            error=error,
+            held_out=held,
+        )
 
-def _linear_fit(
-    table: Table,
-    axes: Axes,
-    seconds: Floats,
-    terms: Floats,
-    form: str,
-    formula: str,
-    at: dict[str, int],
-    named: Callable[[Floats], Named],
-    derived: Callable[[Floats], dict[str, float]] | None,
-) -> Fit | None:
-    if len(seconds) <= terms.shape[1]:
-        return None
-    found = fit_linear(terms, seconds)
-    held = held_out(lambda kept: terms @ fit_linear(terms[kept], seconds[kept]), seconds, terms.shape[1])
-    error = quality("all rows were fitted", terms @ found, seconds)
-    if error is None:
-        return None
-    return Fit(
-        table=key_of(table),
-        form=form,
-        formula=formula,
-        at=at,
-        pieces=[Piece(rows=len(seconds), ranges=ranges(axes), coefficients=named(found))],
-        derived=finite(derived(found)) if derived else {},
-        r_squared=r_squared(terms @ found, seconds),
-        error=error,
-        held_out=held,
-    )
+    return attempt(form, at, make)
 
 
 def finite(derived: Mapping[str, float]) -> dict[str, float]:

@@ -12,7 +12,6 @@ from profiles.families import DTYPE_BYTES, FAMILIES
 from profiles.making.curves import rising_curves
 from profiles.making.pace_fit import fit_pace
 from profiles.making.repeats import merge_repeats
-from profiles.making.siblings import have_siblings
 from profiles.making.thin import thinned_rows
 from profiles.making.trust import fitted_roofline, held_out, leave_one_out
 from profiles.pace import Pacing
@@ -59,9 +58,8 @@ def build_table(raw: RawRows, *, tolerance: float = 0.0, digits: int = 6, multip
     family, element_bytes = FAMILIES[raw.family], float(DTYPE_BYTES[raw.dtype])
     columns, seconds, centre = merge_repeats(raw.columns, raw.seconds, family.axes)
     merged = len(raw.seconds) - len(seconds)
-    has_siblings = have_siblings(family, columns)
     curves = rising_curves(family, columns, seconds, element_bytes, multiprocessors)
-    policy = [*raw.policy, MERGED, RISING.format(along=family.along), ESTIMATED if has_siblings else HELD]
+    policy = [*raw.policy, MERGED, RISING.format(along=family.along), ESTIMATED if curves.by_siblings else HELD]
     times = np.array([float(f"{value:.{digits - 1}e}") for value in curves.seconds.tolist()])
     columns, estimated = curves.columns, curves.estimated
     pacing = Pacing(family, fit_pace(family, columns, times, multiprocessors), multiprocessors)

@@ -32,13 +32,17 @@ NEARLY = 0.1
 
 @dataclass(frozen=True)
 class Curves:
-    """Rows of one table, one a key and rising along each curve; `estimated` ones are not measurements."""
+    """Rows of one table, one a key and rising along each curve; `estimated` ones are not measurements.
+
+    `by_siblings` says whether estimates come from siblings, else from the neighbours on the curve.
+    """
 
     columns: dict[str, Ints]
     seconds: Floats
     estimated: Bools
     dropped: int
     filled: int
+    by_siblings: bool
 
     @property
     def replaced(self) -> int:
@@ -65,14 +69,7 @@ def rising_curves(
         keep = rising_rows(columns, seconds, "heads", keep, weight)
     keep = rising_rows(columns, seconds, family.along, keep, weight)
     if siblings is None:
-        near = np.full(len(seconds), np.nan)
-        times, usable = _between_kept(family, columns, seconds, keep, np.where(keep, np.nan, seconds))
-        near[usable] = np.where(np.abs(np.log(times / seconds)) <= np.log1p(NEARLY), times, np.nan)[usable]
-        times, usable = _between_kept(family, columns, seconds, keep, near)
-        times, usable, held = hold_ends(columns, times, family.along, usable)
-        kept = {axis: column[usable] for axis, column in columns.items()}
-        estimated = (held | ~keep)[usable]
-        return Curves(kept, times[usable], estimated, int((~usable).sum()), 0)
+        return _by_themselves(family, columns, seconds, keep)
     extra = _inner_holes(family, columns) if wanted is None else dict(wanted)
     whole = {axis: np.concatenate([column, extra[axis]]) for axis, column in columns.items()}
     estimate = siblings.seconds(whole)
@@ -83,7 +80,17 @@ def rising_curves(
     rows = np.flatnonzero(usable)[order]
     own = len(seconds)
     dropped, filled = int((~usable[:own]).sum()), int(usable[own:].sum())
-    return Curves({axis: c[rows] for axis, c in whole.items()}, times[rows], ~measured[rows], dropped, filled)
+    return Curves({axis: c[rows] for axis, c in whole.items()}, times[rows], ~measured[rows], dropped, filled, True)
+
+
+def _by_themselves(family: Family, columns: Mapping[str, Ints], seconds: Floats, keep: Bools) -> Curves:
+    """Curves whose rows know of no siblings: what is nearly between its kept neighbours stays, the rest is left out."""
+    times, usable = _between_kept(family, columns, seconds, keep, np.where(keep, np.nan, seconds))
+    usable &= np.abs(np.log(times / seconds)) <= np.log1p(NEARLY)
+    times, usable = _between_kept(family, columns, seconds, keep, np.where(usable, times, np.nan))
+    times, usable, held = hold_ends(columns, times, family.along, usable)
+    kept = {axis: column[usable] for axis, column in columns.items()}
+    return Curves(kept, times[usable], (held | ~keep)[usable], int((~usable).sum()), 0, False)
 
 
 def _between_kept(

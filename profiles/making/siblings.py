@@ -20,7 +20,6 @@ from profiles.roofline import fit_roofline, modelled_seconds
 
 Floats = npt.NDArray[np.float64]
 Ints = npt.NDArray[np.int64]
-Bools = npt.NDArray[np.bool_]
 
 FEWEST_ROWS = 60
 MOST_CELLS = 400_000
@@ -55,10 +54,9 @@ class Siblings:
 
     def __init__(self, family: Family, columns: Mapping[str, Ints], seconds: Floats, element_bytes: float,
                  multiprocessors: int | None) -> None:  # fmt: skip
-        self.axes = GRIDS[family.name]
-        self._keys, self._shape = [], []
-        places = []
-        for group in self.axes.groups:
+        settings = GRIDS[family.name]
+        self._groups, self._keys, places = settings.groups, [], []
+        for group in self._groups:
             keys, place = np.unique(np.stack([columns[axis] for axis in group], axis=1), axis=0, return_inverse=True)
             self._keys.append(keys)
             places.append(place.reshape(-1))
@@ -68,16 +66,15 @@ class Siblings:
         residual = np.full(self._shape, np.nan)
         residual[tuple(places)] = np.log(seconds) - reference.reshape(self._shape)[tuple(places)]
         start = [likeness(np.log(keys), _LENGTHS.get(group, 1.0)) for group, keys in
-                 zip(self.axes.groups, self._keys, strict=True)]  # fmt: skip
+                 zip(self._groups, self._keys, strict=True)]  # fmt: skip
         start[0] = start[0] * _FIRST_SPREAD.get(family.name, 0.01)
-        settings = self.axes
         mean = filled(residual, start, strength=settings.strength, rounds=settings.rounds)
         self._seconds = np.exp(mean + reference.reshape(self._shape))
 
     def seconds(self, columns: Mapping[str, Ints]) -> Floats:
         """What the process says of rows at `columns`; NaN off the grid."""
         places, known = [], np.ones(len(next(iter(columns.values()))), dtype=bool)
-        for group, keys in zip(self.axes.groups, self._keys, strict=True):
+        for group, keys in zip(self._groups, self._keys, strict=True):
             place = {tuple(key): number for number, key in enumerate(keys.tolist())}
             rows = zip(*(columns[axis].tolist() for axis in group), strict=True)
             found = np.array([place.get(row, -1) for row in rows], dtype=np.int64)
@@ -90,7 +87,7 @@ class Siblings:
         mesh = np.meshgrid(*(np.arange(size) for size in self._shape), indexing="ij")
         return {
             axis: keys[place.reshape(-1), number].astype(np.float64)
-            for group, keys, place in zip(self.axes.groups, self._keys, mesh, strict=True)
+            for group, keys, place in zip(self._groups, self._keys, mesh, strict=True)
             for number, axis in enumerate(group)
         }
 
