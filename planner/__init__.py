@@ -9,11 +9,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0"
-__all__ = ["Limits", "Options", "PlanError", "check", "diff", "dump", "load", "solve"]
+__all__ = ["Limits", "Options", "PlanError", "check", "diff", "dump", "load", "solve", "what_if"]
 _HOMES = {"Limits": "solvers.report", "Options": "planner.plan", "PlanError": "planner.errors"}
 
 if TYPE_CHECKING:
-    from planner.api import check, diff, dump, load, solve
+    from planner.api import check, diff, dump, load, solve, what_if
     from planner.errors import PlanError
     from planner.plan import Options
     from solvers.report import Limits

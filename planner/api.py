@@ -12,6 +12,8 @@ from planner.files import read_bytes, write_atomically
 from planner.json_text import Json
 from planner.plan import Options, Plan, Timings, load_plan, make_plan
 from planner.pose import pose
+from planner.sensitivity import ask
+from planner.sensitivity.answers import AtValue, OverRange
 from planner.verification import CheckReport, check_plan
 
 Location = str | PathLike[str]
@@ -60,3 +62,12 @@ def _loaded(plan: Plan | Location) -> Plan:
 def diff(old: Plan | Location, new: Plan | Location, *, rtol: float = 1e-9) -> Difference:
     """What changed between two plans in inputs, decisions, metrics and certificate."""
     return compare(_loaded(old), _loaded(new), rtol=rtol)
+
+
+def what_if(plan: Plan | Location, question: str, progress: ask.Progress | None = None) -> AtValue | OverRange:
+    """How a plan's decision and objective follow one field of its problem, solved again at other values.
+
+    ``question`` is ``PATH=VALUE`` (one value), ``PATH=±N`` or ``PATH=±X%`` (a range and where the decision changes);
+    ``progress`` is told the share that is done. Raises BadInputError, and RefutedError for a plan that is not true.
+    """
+    return ask.what_if(_loaded(plan), question, progress)

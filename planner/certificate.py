@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from planner.errors import RefutedError
 from planner.paper import Bound, Violation
@@ -36,33 +37,52 @@ class Certificate(Document):
         return math.nan if bound is None else bound
 
 
-def certify(paper: AnyPaper, objective: float, report: Report, bounds: tuple[Bound, ...]) -> Certificate:
+@dataclass(frozen=True)
+class Objective:
+    """What a plan reaches, whether less or more of it is better, and its unit."""
+
+    value: float
+    sense: str
+    unit: str
+
+    @classmethod
+    def of(cls, paper: AnyPaper, problem: Any, solution: Any) -> Objective:
+        """That of a paper's solution."""
+        return cls(paper.objective(solution), paper.sense, paper.unit(problem))
+
+    @property
+    def sign(self) -> float:
+        """1 where less is better, -1 where more is."""
+        return 1.0 if self.sense == "min" else -1.0
+
+
+def certify(objective: Objective, report: Report, bounds: tuple[Bound, ...]) -> Certificate:
     """The certificate from the strongest bound at hand. A bound past the objective by rounding alone is cut to it.
 
     Raises RefutedError if a bound is past the objective by more: then one of the two is wrong.
     """
-    sign = 1.0 if paper.sense == "min" else -1.0
+    reached, sign = objective.value, objective.sign
     candidates = list(bounds)
     if report.bound is not None:
         candidates.append(Bound(report.bound, report.bound_kind or "solver", report.engine))
     best = max(candidates, key=lambda bound: sign * bound.value)
     value = best.value
-    side = "lower_bound" if paper.sense == "min" else "upper_bound"
-    if sign * (value - objective) > RTOL * abs(objective):
+    side = "lower_bound" if objective.sense == "min" else "upper_bound"
+    if sign * (value - reached) > RTOL * abs(reached):
         raise RefutedError(
-            f"{best.name} proves {value!r}, past the objective {objective!r}; this is a bug",
+            f"{best.name} proves {value!r}, past the objective {reached!r}; this is a bug",
             code=side,
             where=f"certificate.{side}",
         )
-    gap = relative_gap(objective, value, sign)
+    gap = relative_gap(reached, value, sign)
     if gap <= OPTIMAL_GAP:
-        value, gap = objective, 0.0
+        value, gap = reached, 0.0
     return Certificate.model_validate(
         {
             "status": "optimal" if gap == 0.0 else "feasible",
-            "sense": paper.sense,
-            "objective": objective,
-            "unit": paper.unit,
+            "sense": objective.sense,
+            "objective": reached,
+            "unit": objective.unit,
             side: value,
             "bound_kind": best.kind,
             "gap": gap,
@@ -75,33 +95,31 @@ def relative_gap(objective: float, bound: float, sign: float) -> float:
     return 0.0 if objective == bound else sign * (objective - bound) / abs(bound or objective)
 
 
-def check_certificate(
-    stated: Certificate, paper: AnyPaper, objective: float, bounds: tuple[Bound, ...]
-) -> list[Violation]:
+def check_certificate(stated: Certificate, objective: Objective, bounds: tuple[Bound, ...]) -> list[Violation]:
     """What a stated certificate gets wrong, given the recomputed objective and the bounds proved again."""
     found: list[Violation] = []
-    sign = 1.0 if paper.sense == "min" else -1.0
+    reached, sign = objective.value, objective.sign
 
     def differs(code: str, got: float, expected: float) -> None:
         if not math.isclose(got, expected, rel_tol=RTOL, abs_tol=1e-12 if code == "gap" else 0.0):
             found.append(Violation(code, f"stated {got!r}, recomputed {expected!r}", f"certificate.{code}"))
 
-    if stated.sense != paper.sense or stated.unit != paper.unit:
-        found.append(Violation("unit", f"expected {paper.sense} in {paper.unit}", "certificate"))
+    if stated.sense != objective.sense or stated.unit != objective.unit:
+        found.append(Violation("unit", f"expected {objective.sense} in {objective.unit}", "certificate"))
         return found
     side = "lower_bound" if stated.sense == "min" else "upper_bound"
     if math.isnan(stated.bound):
         return [Violation(side, f"the certificate has no {side}", "certificate")]
     if stated.lower_bound is not None and stated.upper_bound is not None:
         found.append(Violation("unit", f"expected a {side} alone", "certificate"))
-    differs("objective", stated.objective, objective)
-    if sign * (stated.bound - objective) > RTOL * abs(objective):
-        message = f"bound {stated.bound!r} is past the objective {objective!r}"
+    differs("objective", stated.objective, reached)
+    if sign * (stated.bound - reached) > RTOL * abs(reached):
+        message = f"bound {stated.bound!r} is past the objective {reached!r}"
         found.append(Violation(side, message, f"certificate.{side}"))
     for bound in bounds:
-        if sign * (bound.value - objective) > RTOL * abs(objective):
-            found.append(Violation(side, f"{bound.name} proves {bound.value!r}, past the objective {objective!r}"))
-    gap = relative_gap(objective, stated.bound, sign)
+        if sign * (bound.value - reached) > RTOL * abs(reached):
+            found.append(Violation(side, f"{bound.name} proves {bound.value!r}, past the objective {reached!r}"))
+    gap = relative_gap(reached, stated.bound, sign)
     differs("gap", stated.gap, gap)
     expected = "optimal" if gap <= OPTIMAL_GAP else "feasible"
     if stated.status != expected:

@@ -49,13 +49,26 @@ def compare(old: Plan, new: Plan, *, rtol: float = 1e-9) -> Difference:
         return Difference((Change("inputs", "paper", old.paper.name, new.paper.name),))
     paper = old.paper
     changes = [
-        *_changes("decisions", dict(paper.decisions(old.solution)), dict(paper.decisions(new.solution)), 0.0),
-        *_changes("metrics", dict(paper.metrics(old.solution)), dict(paper.metrics(new.solution)), rtol),
-        *_changes("certificate", _certificate(old), _certificate(new), rtol),
+        *changes_of("decisions", dict(paper.decisions(old.solution)), dict(paper.decisions(new.solution))),
+        *changes_of("metrics", dict(paper.metrics(old.solution)), dict(paper.metrics(new.solution)), rtol),
+        *changes_of("certificate", _certificate(old), _certificate(new), rtol),
         *_gap_change(old.certificate.gap, new.certificate.gap, rtol),
-        *_changes("inputs", _inputs(old), _inputs(new), 0.0),
+        *changes_of("inputs", _inputs(old), _inputs(new)),
     ]
     return Difference(tuple(changes))
+
+
+def changes_of(section: str, old: Json, new: Json, rtol: float = 0.0) -> Iterator[Change]:
+    """The values that differ, by path; numbers that differ by at most ``rtol`` relative are the same."""
+    for path, before, after in _walk("", old, new, rtol):
+        absent_to_none = tuple(None if value is _ABSENT else value for value in (before, after))
+        yield Change(section, path, *absent_to_none)
+
+
+def count_parts(value: Json) -> int:
+    """How many values a document holds, each of which may change."""
+    parts = value.values() if isinstance(value, dict) else value if isinstance(value, list | tuple) else None
+    return 1 if parts is None else sum(map(count_parts, parts))
 
 
 def _inputs(plan: Plan) -> dict[str, Json]:
@@ -77,12 +90,6 @@ def _gap_change(old: float, new: float, rtol: float) -> Iterator[Change]:
     # The gap is a difference of nearly equal numbers, already relative: rounding in them is not a change of it.
     if not math.isclose(old, new, rel_tol=0.0, abs_tol=rtol):
         yield Change("certificate", "gap", old, new)
-
-
-def _changes(section: str, old: Json, new: Json, rtol: float) -> Iterator[Change]:
-    for path, before, after in _walk("", old, new, rtol):
-        absent_to_none = tuple(None if value is _ABSENT else value for value in (before, after))
-        yield Change(section, path, *absent_to_none)
 
 
 def _walk(path: str, old: Json, new: Json, rtol: float) -> Iterator[tuple[str, Json, Json]]:

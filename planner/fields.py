@@ -18,19 +18,42 @@ def nearest(name: str, known: Iterable[str]) -> str:
     return f' (did you mean "{close[0]}"?)' if close else ""
 
 
-def parse_setting(setting: str) -> tuple[str, Json]:
-    """Split ``PATH=VALUE``; the value is JSON, else a string. Raises BadInputError."""
+def parse_setting(setting: str, option: str = "--set") -> tuple[str, Json]:
+    """Split ``PATH=VALUE``, which ``option`` gave; the value is JSON, else a string. Raises BadInputError."""
     path, separator, text = setting.partition("=")
     if not separator or not path:
-        raise BadInputError(f'expected PATH=VALUE, got "{setting}"', code="wrong_type", where="--set")
+        raise BadInputError(f'expected PATH=VALUE, got "{setting}"', code="wrong_type", where=option)
     try:
-        return path, parse_json(text, "--set")
+        return path, parse_json(text, option)
     except RecursionError:
         return path, text
     except BadInputError as error:
         if error.code == "not_json":
             return path, text
         raise BadInputError(error.message, code=error.code, where=path) from None
+
+
+def get_field(document: Json, path: str) -> Json:
+    """The value of one field. Raises BadInputError (unknown_field), at the name that leads nowhere."""
+    names = path.split(".")
+    value, depth = document, 0
+    while depth < len(names):
+        width = _width(value, names[depth:])
+        name, depth = ".".join(names[depth : depth + width]), depth + width
+        where = ".".join(names[:depth])
+        if isinstance(value, dict):
+            if name not in value:
+                raise BadInputError(
+                    f'unknown field "{name[:80]}"{nearest(name, value)}', code="unknown_field", where=where
+                )
+            value = value[name]
+        elif isinstance(value, list):
+            value = value[_index(value, name, where)]
+        else:
+            raise BadInputError(
+                f'"{where}" leads through a value that has no fields', code="unknown_field", where=where
+            )
+    return value
 
 
 def set_field(document: Json, path: str, value: Json) -> None:
@@ -61,7 +84,8 @@ def _width(parent: Json, names: list[str]) -> int:
     """How many names in front are one step: an id of a list's element may itself hold dots."""
     elements = parent if isinstance(parent, list) else ()
     ids = {str(element.get("id")) for element in elements if isinstance(element, dict)}
-    return next((width for width in range(len(names), 1, -1) if ".".join(names[:width]) in ids), 1)
+    widest = min(len(names), max((identity.count(".") + 1 for identity in ids), default=1))
+    return next((width for width in range(widest, 1, -1) if ".".join(names[:width]) in ids), 1)
 
 
 def _child(parent: Json, name: str, path: str) -> Json:

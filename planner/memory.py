@@ -1,4 +1,4 @@
-"""Bytes on one device by cause: the project's one memory model (memory page, sections 3.3 to 3.5).
+"""Bytes on one device by cause: the project's one memory model (memory page, 3.3 to 3.5; inference at the end).
 
 Parameters are counts, activations are bytes. Every function takes plain integers or NumPy arrays of them (all the
 arguments of one call broadcast), so that a whole table of layouts or lengths is one call. Letters of the page:
@@ -228,3 +228,55 @@ def sharded_state_bytes(
     """
     gathered = 3 * unit_parameters * element_bytes
     return parameters * bytes_per_parameter / shard_ranks + np.where(np.asarray(shard_ranks) > 1, gathered, 0)
+
+
+# --- inference: what a forward holds beside weights and cache, bytes a token --------------------------------------
+
+
+def grouped_workspace_bytes_per_token(
+    num_heads: Amount, num_kv_heads: Amount, head_dim: Amount, *, element_bytes: float = 2
+) -> Amount:
+    """Query, key and value, and the output of attention before its projection."""
+    return (2 * num_heads + 2 * num_kv_heads) * head_dim * element_bytes
+
+
+def latent_workspace_bytes_per_token(
+    num_heads: Amount,
+    nope: Amount,
+    rope: Amount,
+    value: Amount,
+    kv_lora: Amount,
+    *,
+    absorbed: bool,
+    element_bytes: float = 2,
+) -> Amount:
+    """The same of latent attention: keys and values expanded, or (absorbed) queries and outputs in the latent."""
+    query = nope + rope
+    inner = kv_lora + rope + kv_lora if absorbed else query + value
+    return num_heads * (query + inner + value) * element_bytes
+
+
+def ffn_workspace_bytes_per_token(ffn: Amount, *, gated: bool, element_bytes: float = 2) -> Amount:
+    """What the products into a feed-forward part leave: gate and up, or up alone."""
+    return (2 if gated else 1) * ffn * element_bytes
+
+
+def exchange_buffer_bytes_per_token(
+    hidden: Amount, destinations: Amount, *, sent_element_bytes: float, received_element_bytes: float
+) -> Amount:
+    """Buffers of a token's copies to ``destinations`` devices, and of what comes back from them."""
+    return hidden * destinations * (sent_element_bytes + received_element_bytes)
+
+
+def expert_buffer_bytes_per_copy(
+    hidden: Amount,
+    ffn: Amount,
+    *,
+    gated: bool,
+    received_element_bytes: float,
+    sent_element_bytes: float,
+    element_bytes: float = 2,
+) -> Amount:
+    """A token copy on its expert's device: as it came, inside the expert, and as it goes back."""
+    inside = ffn_workspace_bytes_per_token(ffn, gated=gated, element_bytes=element_bytes)
+    return hidden * (received_element_bytes + sent_element_bytes) + inside

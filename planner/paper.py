@@ -114,6 +114,8 @@ class Paper(Generic[P, S, D]):
     ``check`` sees only problem and solution and never a solver. ``shares`` gives the fraction of the objective's
     coefficients by source, in the order of SOURCES.
 
+    ``unit`` is that of the objective, which a problem may choose.
+
     ``run`` says what a plan asks ranks to do, for ``plan run``; None where no runner knows how.
 
     ``step`` says of what step the objective is the time, and what of it is left out, for who holds a clock beside it;
@@ -124,7 +126,7 @@ class Paper(Generic[P, S, D]):
     title: str
     decision: str
     citation: str
-    unit: str
+    unit: Callable[[P], str]
     methods: tuple[str, ...]
     problem_model: type[P]
     solution_model: type[S]

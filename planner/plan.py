@@ -10,7 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from planner import __version__, papers
-from planner.certificate import Certificate, certify
+from planner.certificate import Certificate, Objective, certify
 from planner.documents import canonical_bytes, parse_document
 from planner.envelope import FORMAT_VERSION, Envelope, Inputs, Solver, check_version, dump_model
 from planner.errors import BadInputError, InfeasibleError, RefutedError
@@ -102,7 +102,7 @@ def make_plan(posed: Posed, options: Options, timings: Timings | None = None) ->
         problem=problem,
         solution=solution,
         inputs=posed.inputs,
-        certificate=certify(paper, paper.objective(solution), report, bounds),
+        certificate=certify(Objective.of(paper, problem, solution), report, bounds),
         memory=tuple(paper.memory(problem, solution)),
         warnings=tuple(paper.warnings(problem, solution)),
         sources=dict(paper.shares(problem, solution)),

@@ -2,26 +2,43 @@
 
 from __future__ import annotations
 
+_TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
+
 
 def seconds(value: float) -> str:
     """A time with four significant digits and a unit."""
-    for scale, unit in ((1.0, "s"), (1e-3, "ms"), (1e-6, "us")):
-        if abs(value) >= scale:
-            return f"{value / scale:.4g} {unit}"
+    for size, unit in _TIMES:
+        if abs(value) >= size:
+            return f"{value / size:.4g} {unit}"
     return f"{value / 1e-9:.3g} ns" if value else "0 s"
 
 
 def in_bytes(value: float) -> str:
     """Bytes in decimal units, three significant digits."""
-    for scale, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
-        if abs(value) >= 0.9995 * scale:  # what would be rounded up to the unit is written in it
-            return f"{value / scale:.3g} {unit}"
+    for size, unit in ((1e12, "TB"), (1e9, "GB"), (1e6, "MB"), (1e3, "kB")):
+        if abs(value) >= 0.9995 * size:  # what would be rounded up to the unit is written in it
+            return f"{value / size:.3g} {unit}"
     return f"{value:.3g} B"
 
 
 def amount(value: float, unit: str) -> str:
-    """A quantity by its SI unit."""
-    return seconds(value) if unit == "s" else in_bytes(value) if unit == "bytes" else f"{value:.4g} {unit}".rstrip()
+    """A quantity by its SI unit: four significant digits, or all before the point where they are more."""
+    if unit == "s":
+        return seconds(value)
+    if unit == "bytes":
+        return in_bytes(value)
+    large = 999.95 <= abs(value) < 1e15
+    return f"{value:,.0f} {unit}".rstrip() if large else f"{value:.4g} {unit}".rstrip()
+
+
+def scale(longest: float, unit: str) -> tuple[float, str]:
+    """In what to write many amounts of a unit up to ``longest``, so that they are short: its size, its name."""
+    if unit != "s":
+        return 1.0, unit
+    for size, name in _TIMES:
+        if abs(longest) >= size:
+            return size, name
+    return 1e-9, "ns"
 
 
 def percent(ratio: float) -> str:

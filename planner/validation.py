@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable
 from typing import Annotated, Any, ClassVar, TypeVar
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
@@ -127,6 +128,19 @@ class _FaultError(ValueError):
 def fault(message: str, *, code: str = "out_of_range", where: str | None = None) -> ValueError:
     """An error for a pydantic validator to raise: becomes BadInputError with this code and place."""
     return _FaultError(message, code, where)
+
+
+def refuse_duplicates(values: Iterable[object], what: str, where: str | None = None) -> None:
+    """Refuse the second occurrence of a value."""
+    values = list(values)
+    if len(set(values)) == len(values):
+        return
+    seen: set[object] = set()
+    for value in values:
+        if value in seen:
+            shown = f'"{value}"' if isinstance(value, str) else str(value)
+            raise fault(f"{what} {shown[:100]} occurs twice", code="duplicate_id", where=where)
+        seen.add(value)
 
 
 def _join(outer: str | None, inner: str | None) -> str | None:

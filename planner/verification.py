@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from planner.certificate import RTOL, check_certificate
+from planner.certificate import RTOL, Objective, check_certificate
 from planner.documents import digest
 from planner.envelope import dump_model
 from planner.errors import RefutedError
@@ -31,7 +31,7 @@ def check_plan(plan: Plan) -> CheckReport:
     if violations:
         return CheckReport(tuple(violations), (), False)
     bounds = paper.bounds(problem, solution, False, 1.0)
-    violations += check_certificate(plan.certificate, paper, paper.objective(solution), bounds)
+    violations += check_certificate(plan.certificate, Objective.of(paper, problem, solution), bounds)
     violations += _check_envelope(plan)
     sign = 1.0 if paper.sense == "min" else -1.0
     proved = max((sign * bound.value for bound in bounds), default=-math.inf)

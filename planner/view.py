@@ -46,7 +46,44 @@ class Table:
 
 
 @dataclass(frozen=True)
+class Span:
+    """What a track does from ``start`` to ``end``; ``kind`` names the legend entry.
+
+    A terminal has one character for it, the label's last. Kinds that share a track have labels that differ.
+    """
+
+    start: float
+    end: float
+    kind: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Track:
+    """One line of a timeline: spans that do not overlap, in order, with a note printed behind them."""
+
+    name: str
+    spans: tuple[Span, ...]
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """Tracks over one stretch of time, ``start`` to ``end`` in ``unit``; what lies outside of it is cut off.
+
+    ``kinds`` are the legend's entries in its order.
+    """
+
+    title: str
+    tracks: tuple[Track, ...]
+    unit: str
+    kinds: tuple[str, ...]
+    start: float
+    end: float
+
+
+@dataclass(frozen=True)
 class View:
     """Sections from top to bottom."""
 
-    sections: tuple[Bars | Table, ...]
+    sections: tuple[Bars | Table | Timeline, ...]

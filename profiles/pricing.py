@@ -95,7 +95,7 @@ class Pricer:
 
         def model(axes: Mapping[str, Floats]) -> Floats:
             if key[0] != "encoder_attention":
-                return modelled_seconds(key[0], axes, self._model(key, table), size)
+                return modelled_seconds(key[0], axes, self.formula(key), size)
             dims = [int(d) for d in np.unique(axes["head_dim"])]
             return surface_seconds(axes, {d: self.attention_model(d, key[1]) for d in dims}, size)
 
@@ -106,14 +106,16 @@ class Pricer:
         if key not in self.entries:
             return None
         table = self.table(key)
-        return Fitted(table, self._model(key, table), float(DTYPE_BYTES[dtype]))
+        return Fitted(table, self.formula(key), float(DTYPE_BYTES[dtype]))
 
-    def _model(self, key: Key, table: CostTable) -> dict[str, float]:
+    def formula(self, key: Key) -> dict[str, float]:
+        """The coefficients of one table's formula, as stored or fitted now. Raises `ProfileError` like `table`."""
         if key not in self._coefficients:
             entry = self.entries.get(key)
             if entry is not None and entry.roofline is not None:
                 self._coefficients[key] = dict(entry.roofline.coefficients)
             else:
+                table = self.table(key)
                 axes = {axis: column.astype(np.float64) for axis, column in table.columns.items()}
                 self._coefficients[key] = fit_roofline(key[0], axes, table.seconds, float(DTYPE_BYTES[key[1]]))
         return self._coefficients[key]

@@ -176,12 +176,25 @@ class Profile:
             )
         return self._price(family, axes, dtype, extrapolate, backend=backend, workload=workload)
 
+    def has(self, family: str, dtype: str = "bf16", *, backend: str = "", workload: str = "") -> bool:
+        """Whether there is such a table."""
+        return (family, dtype, backend, workload) in self._pricer.entries
+
     def cost_error(self, family: str, dtype: str = "bf16") -> tuple[float, float] | None:
         """(median, p90) of the stored leave-one-out error along the family's curves, or None if none is stored."""
         for table in self.document.tables:
             if table.family == family and (table.dtype == dtype or family in COLLECTIVES) and table.errors:
                 return table.errors[0].median, table.errors[0].p90
         return None
+
+    def formula(self, family: str, dtype: str = "bf16", *, backend: str = "", workload: str = "") -> dict[str, float]:
+        """The coefficients of a table's formula (`profiles.roofline`). Raises `ProfileError` without such a table."""
+        return dict(self._pricer.formula((family, dtype, backend, workload)))
+
+    def formula_error(self, family: str, dtype: str = "bf16", *, workload: str = "") -> tuple[float, float] | None:
+        """(median, p90) of how far a table's rows lie from its formula, or None if that is not stored."""
+        entry = self._pricer.entries.get((family, dtype, "", workload))
+        return None if entry is None or entry.roofline is None else (entry.roofline.fit.median, entry.roofline.fit.p90)
 
     def cost_table(self, family: str, dtype: str = "bf16", *, backend: str = "", workload: str = "") -> CostTable:
         """The rows behind the lookups of one family. Raises `ProfileError` if the profile has no such table."""

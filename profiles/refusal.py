@@ -69,6 +69,8 @@ def absent_message(profile: str, key: Key, known: list[Key]) -> str:
     advice = "import or measure them"
     if key[0] == "encoder_attention" and ("prefill_attention", key[1], "", "") in known:
         advice += ", or say `extrapolate: roofline` to compose them from causal rows"
+    if key[0] in ("mla_prefill", "mla_decode", "mla_bmm"):
+        advice += ", or say `extrapolate: roofline` to model them from rows of grouped heads and of products"
     return f"profile {profile} has no {_spell(key)} rows ({has}): {advice}"
 
 

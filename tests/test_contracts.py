@@ -31,6 +31,7 @@ SOLVERS = "solvers knows neither planner nor profiles"
 LAYERS = "the planner is layered"
 SOLVER_FREE = "problem, cost and check of a paper reach no formulation and no solver"
 PAPERS = "papers do not know each other"
+FINDEP_CHECK = "the check of findep shares no code with its search"
 
 FORBIDDEN = [
     Import(PROFILES, "profiles/cluster.py", "import solvers.report"),
@@ -49,6 +50,8 @@ FORBIDDEN = [
     Import(SOLVER_FREE, "planner/papers/zellige/problem.py", "import solvers.cpsat"),
     Import(SOLVER_FREE, "planner/papers/zellige/cost.py", "import pulp"),
     Import(SOLVER_FREE, "planner/validation.py", "import highspy"),
+    Import(LAYERS, "planner/derivation/clusters.py", "import planner.papers"),
+    Import(FINDEP_CHECK, "planner/papers/findep/check_bound.py", "import planner.papers.findep.free_order"),
     Import(PAPERS, "planner/papers/second/__init__.py", "import planner.papers.zellige.problem"),
     Import(PAPERS, "planner/papers/second/cost.py", "from planner.papers.zellige.cost import derive"),
 ]

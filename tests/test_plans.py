@@ -7,16 +7,21 @@ from pathlib import Path
 
 import pytest
 
+from planner import papers
 from planner.api import check, diff, load, solve
 from planner.documents import canonical_bytes
 from planner.envelope import dump_model
 
-FOLDER = Path(__file__).parent.parent / "plans" / "zellige"
-WHOLE = sorted(path.name.removesuffix(".plan.json") for path in FOLDER.glob("*.plan.json"))
+FOLDER = Path(__file__).parent.parent / "plans"
+WHOLE = sorted(path.relative_to(FOLDER).as_posix().removesuffix(".plan.json") for path in FOLDER.glob("*/*.plan.json"))
 
 
-def test_the_reference_plans_are_all_there() -> None:
-    assert WHOLE == ["ranks-16", "ranks-32", "ranks-64", "ranks-8"]
+def test_every_paper_has_reference_plans_and_every_problem_has_one() -> None:
+    problems = sorted(path.relative_to(FOLDER).as_posix() for path in FOLDER.glob("*/*.problem.json"))
+    summaries = [path.relative_to(FOLDER).as_posix() for path in FOLDER.glob("*/*.summary.json")]
+    assert summaries == ["zellige/ranks-1024.summary.json"]
+    assert {f"{name}.problem.json" for name in WHOLE} == set(problems) - {"zellige/ranks-1024.problem.json"}
+    assert {name.split("/")[0] for name in WHOLE} == set(papers.names())
 
 
 @pytest.mark.parametrize("name", WHOLE)
@@ -33,9 +38,9 @@ def test_a_reference_plan_is_resolved_byte_for_byte(name: str, tmp_path: Path) -
 
 def test_the_largest_problem_keeps_its_digest_and_metrics() -> None:
     """A thousand ranks make a plan of 40 MB: its summary is kept, not the plan."""
-    plan = solve(str(FOLDER / "ranks-1024.problem.json"))
+    plan = solve(str(FOLDER / "zellige" / "ranks-1024.problem.json"))
     assert not check(plan).violations
-    assert summary(plan) == json.loads((FOLDER / "ranks-1024.summary.json").read_text())
+    assert summary(plan) == json.loads((FOLDER / "zellige" / "ranks-1024.summary.json").read_text())
 
 
 def summary(plan) -> object:  # type: ignore[no-untyped-def]

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
+    from planner.certificate import Certificate
     from planner.measured import Against
     from planner.paper import Violation
     from planner.plan import Plan
@@ -33,7 +34,8 @@ def command(plans: tuple[str, ...], log: str | None, form: str) -> int:
         report = check(plan)
         refuted += [(path, violation) for violation in report.violations]
         against = None if report.violations else _against(plan, times, log)
-        proved = max((bound.value for bound in report.bounds), default=None)
+        strongest = max if plan.paper.sense == "min" else min
+        proved = strongest((bound.value for bound in report.bounds), default=None)
         results.append(
             {
                 "plan": path,
@@ -51,9 +53,7 @@ def command(plans: tuple[str, ...], log: str | None, form: str) -> int:
         if form == "text" and not report.violations:
             certificate = plan.certificate
             source = "claimed: proved with more effort than a check spends" if report.claimed_bound else "re-proved"
-            click.echo(
-                f"{path}: ok, {certificate.objective:.6g} {certificate.unit}, gap {percent(certificate.gap)} ({source})"
-            )
+            click.echo(f"{path}: ok, {_objective(certificate)}, gap {percent(certificate.gap)} ({source})")
             for line in [] if against is None else against.lines():
                 click.echo(printable(line))
     if form == "json":
@@ -67,6 +67,12 @@ def command(plans: tuple[str, ...], log: str | None, form: str) -> int:
             violations=tuple(f"{path}: {violation}" for path, violation in refuted),
         )
     return 0
+
+
+def _objective(certificate: Certificate) -> str:
+    """The objective to six digits, or to all before the point."""
+    value, unit = certificate.objective, certificate.unit
+    return f"{value:.6g} {unit}" if abs(value) < 1e6 else f"{value:,.0f} {unit}"
 
 
 def _step_times(log: str | None) -> StepTimes | None:

@@ -7,10 +7,9 @@ from typing import TYPE_CHECKING
 import click
 
 from planner.cli.solving import FiniteRange
-from planner.printable import printable
 
 if TYPE_CHECKING:
-    from planner.difference import Change, Difference
+    from planner.difference import Difference
 
 _SHOWN = 20
 
@@ -39,6 +38,7 @@ def command(old: str, new: str, form: str, rtol: float) -> int:
 
 def _lines(difference: Difference, *, markdown: bool) -> list[str]:
     from planner.difference import SECTIONS
+    from planner.reports.changes import change_line
 
     if difference.same:
         return ["No change." if markdown else "same"]
@@ -50,27 +50,9 @@ def _lines(difference: Difference, *, markdown: bool) -> list[str]:
         lines.append(f"### {section}: {len(changes)} changed" if markdown else f"{section}: {len(changes)} changed")
         if markdown:
             lines += ["", "| field | old | new |", "|---|---|---|"]
-        lines += [_line(change, markdown=markdown) for change in changes[:_SHOWN]]
+        lines += [change_line(change, markdown=markdown) for change in changes[:_SHOWN]]
         if len(changes) > _SHOWN:
             lines += ["", f"and {len(changes) - _SHOWN} more"] if markdown else [f"  and {len(changes) - _SHOWN} more"]
         if markdown:
             lines.append("")
     return lines
-
-
-def _line(change: Change, *, markdown: bool) -> str:
-    old, new = _shown(change.old), _shown(change.new)
-    both_numbers = all(isinstance(v, int | float) and not isinstance(v, bool) for v in (change.old, change.new))
-    ratio = f" ({(change.new / change.old - 1):+.3%})" if both_numbers and change.old else ""
-    if markdown:
-        cells = (f"`{printable(change.path)}`", old, f"{new}{ratio}")
-        return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
-    return f"  {printable(change.path)}: {old} -> {new}{ratio}"
-
-
-def _shown(value: object) -> str:
-    if value is None:
-        return "-"
-    text = f"{value:.9g}" if isinstance(value, float) else str(value)
-    text = printable(text)
-    return text if len(text) <= 60 else text[:57] + "..."

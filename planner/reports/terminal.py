@@ -8,16 +8,18 @@ from rich.text import Text
 
 from planner import console
 from planner.json_text import Json
+from planner.paper import SOURCES
 from planner.plan import Plan
 from planner.printable import printable
+from planner.reports.gantt import print_timeline
+from planner.reports.palette import style
 from planner.units import amount, percent
-from planner.view import Bar, Bars, View
+from planner.view import Bar, Bars, Timeline, View
 
-_STYLES = ("cyan", "yellow", "magenta", "green", "blue", "red")
 _UNICODE = ("█", "▓", "▒", "░", "▪", "▫")
 _ASCII = ("#", "=", "+", "-", "o", ".")
 _BAR_WIDTH = 44
-_BARS_SHOWN = 32
+_LINES_SHOWN = 32
 
 
 def progress(message: str) -> AbstractContextManager[None]:
@@ -46,7 +48,7 @@ def summary_lines(plan: Plan) -> list[str]:
     certificate = plan.certificate
     lines = [f"{plan.paper.name}: {amount(certificate.objective, certificate.unit)}, {certificate_words(plan)}"]
     lines += plan.paper.summary(plan.problem, plan.solution)[:8]
-    used = [f"{name} {share:.1%}" for name, share in plan.sources.items() if share > 0]
+    used = [f"{name} {plan.sources[name]:.1%}" for name in SOURCES if plan.sources.get(name, 0.0) > 0]
     lines.append(f"sources: {', '.join(used)}")
     lines += [f"warning: {warned.code}: {warned.message}" for warned in plan.warnings[:3]]
     return lines
@@ -80,11 +82,13 @@ def print_plan(plan: Plan, *, claimed: bool = False, everything: bool = False) -
 
 
 def print_view(view: View, *, everything: bool = False) -> None:
-    """Sections from top to bottom; of many bars the first ones, unless ``everything`` is wanted."""
+    """Sections from top to bottom; of many bars or tracks the first ones, unless ``everything`` is wanted."""
     for section in view.sections:
         console.say()
         if isinstance(section, Bars):
-            _print_bars(section, len(section.bars) if everything else _BARS_SHOWN)
+            _print_bars(section, len(section.bars) if everything else _LINES_SHOWN)
+        elif isinstance(section, Timeline):
+            print_timeline(section, len(section.tracks) if everything else _LINES_SHOWN)
         else:
             console.print_table(section.columns, section.rows, section.title)
 
@@ -95,7 +99,7 @@ def _print_bars(bars: Bars, shown: int) -> None:
     title = Text(printable(bars.title), style="bold")
     for kind in kinds:
         title.append("  ")
-        title.append(glyphs[kinds.index(kind) % len(glyphs)], style=_STYLES[kinds.index(kind) % len(_STYLES)])
+        title.append(glyphs[kinds.index(kind) % len(glyphs)], style=style(kinds.index(kind)))
         title.append(f" {printable(kind)}", style="not bold")
     screen = console.out()
     screen.print(title)
@@ -118,7 +122,7 @@ def _bar_text(
         # Ends are rounded, not lengths, so that segments add up to the bar.
         end = round(_BAR_WIDTH * reached / longest)
         position = kinds.index(segment.kind)
-        text.append(glyphs[position % len(glyphs)] * (end - drawn), style=_STYLES[position % len(_STYLES)])
+        text.append(glyphs[position % len(glyphs)] * (end - drawn), style=style(position))
         drawn = end
     mark = _BAR_WIDTH if limit is None else round(_BAR_WIDTH * limit / longest)
     tail = [" "] * (_BAR_WIDTH - drawn + 1)

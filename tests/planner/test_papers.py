@@ -56,7 +56,6 @@ def test_a_paper_is_a_record_named_as_its_folder(name: str) -> None:
     assert paper.sense in ("min", "max")
     assert paper.title
     assert paper.decision
-    assert paper.unit
 
 
 @every_paper
@@ -110,6 +109,7 @@ def test_an_example_plans_and_checks(name: str, example: str) -> None:
     report = check_plan(plan)
     assert report.violations == ()
     assert report.bounds
+    assert plan.certificate.unit == plan.paper.unit(plan.problem)
     assert load_document(json.loads(plan.to_bytes()), "plan").to_bytes() == plan.to_bytes()
 
 

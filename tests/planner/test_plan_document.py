@@ -15,7 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from planner import api, papers
-from planner.certificate import certify
+from planner.certificate import Objective, certify
 from planner.errors import BadInputError, LimitError, RefutedError
 from planner.paper import Bound, DeriveOptions
 from planner.papers import AnyPaper
@@ -159,14 +159,10 @@ def report(bound: float | None = None) -> Report:
     return Report(Status.FEASIBLE, "engine", "fast", "1", 0.0, bound, "solver" if bound is not None else None)
 
 
-def paper_of_sense(sense: str) -> AnyPaper:
-    return dataclasses.replace(papers.get("zellige"), sense=sense)
-
-
 @given(objective=amounts, lower=amounts, other=amounts)
 def test_a_gap_is_relative_to_the_strongest_bound(objective: float, lower: float, other: float) -> None:
     lower, other = (min(value, objective * (1 - 1e-6)) for value in (lower, other))
-    made = certify(paper_of_sense("min"), objective, report(other), (Bound(lower, "combinatorial", "LB0"),))
+    made = certify(Objective(objective, "min", "s"), report(other), (Bound(lower, "combinatorial", "LB0"),))
     strongest = max(lower, other)
     assert made.lower_bound == strongest
     assert made.upper_bound is None
@@ -178,7 +174,7 @@ def test_a_gap_is_relative_to_the_strongest_bound(objective: float, lower: float
 @given(objective=amounts, upper=amounts)
 def test_a_maximum_has_an_upper_bound(objective: float, upper: float) -> None:
     upper = max(upper, objective * (1 + 1e-6))
-    made = certify(paper_of_sense("max"), objective, report(), (Bound(upper, "fractional", "UB"),))
+    made = certify(Objective(objective, "max", "s"), report(), (Bound(upper, "fractional", "UB"),))
     assert (made.upper_bound, made.lower_bound) == (upper, None)
     assert made.gap == (upper - objective) / upper
     assert made.status == "feasible"
@@ -187,7 +183,7 @@ def test_a_maximum_has_an_upper_bound(objective: float, upper: float) -> None:
 @given(objective=amounts, rounding=st.floats(-5e-10, 5e-10))
 def test_a_bound_at_the_objective_but_for_rounding_proves_it_optimal(objective: float, rounding: float) -> None:
     made = certify(
-        paper_of_sense("min"), objective, report(), (Bound(objective * (1 + rounding), "exhaustive", "exact"),)
+        Objective(objective, "min", "s"), report(), (Bound(objective * (1 + rounding), "exhaustive", "exact"),)
     )
     assert (made.status, made.gap, made.lower_bound) == ("optimal", 0.0, objective)
 
@@ -195,17 +191,17 @@ def test_a_bound_at_the_objective_but_for_rounding_proves_it_optimal(objective: 
 @pytest.mark.parametrize(("sense", "bound", "side"), [("min", 10.1, "lower_bound"), ("max", 9.9, "upper_bound")])
 def test_a_bound_past_the_objective_is_never_cut_to_a_proof(sense: str, bound: float, side: str) -> None:
     with pytest.raises(RefutedError) as caught:
-        certify(paper_of_sense(sense), 10.0, report(bound), ())
+        certify(Objective(10.0, sense, "s"), report(bound), ())
     assert caught.value.code == side
 
 
 def test_a_bound_of_zero_proves_nothing() -> None:
-    made = certify(paper_of_sense("min"), 5.0, report(), (Bound(0.0, "combinatorial", "LB0"),))
+    made = certify(Objective(5.0, "min", "s"), report(), (Bound(0.0, "combinatorial", "LB0"),))
     assert (made.status, made.gap) == ("feasible", 1.0)
 
 
 def test_zero_is_optimal_where_the_bound_is_zero() -> None:
-    made = certify(paper_of_sense("min"), 0.0, report(), (Bound(0.0, "combinatorial", "LB0"),))
+    made = certify(Objective(0.0, "min", "s"), report(), (Bound(0.0, "combinatorial", "LB0"),))
     assert (made.status, made.gap) == ("optimal", 0.0)
 
 
@@ -360,5 +356,5 @@ def test_the_versions_of_planner_and_solver_are_no_part_of_the_truth(made: Plan)
 
 
 def test_a_gap_is_finite() -> None:
-    made = certify(paper_of_sense("min"), 1.0, report(), (Bound(1e-300, "combinatorial", "LB0"),))
+    made = certify(Objective(1.0, "min", "s"), report(), (Bound(1e-300, "combinatorial", "LB0"),))
     assert math.isfinite(made.gap)

@@ -6,7 +6,8 @@ import math
 from dataclasses import dataclass
 
 from planner import memory
-from planner.errors import BadInputError, InfeasibleError, Relaxation
+from planner.derivation.clusters import device_memory
+from planner.errors import InfeasibleError, Relaxation
 from planner.papers.zellige.derived import Derive
 from profiles.cluster import Cluster
 from profiles.families import DTYPE_BYTES
@@ -43,13 +44,7 @@ def capacity_of(given: Derive, geometry: DiTGeometry, profile: Profile, cluster:
     The device memory is what the problem states, else what the cluster does, else the profile's.
     """
     budget = given.memory
-    capacity = budget.capacity_bytes or cluster.device_classes[0].memory_bytes or profile.device.memory_bytes
-    if capacity is None:
-        raise BadInputError(
-            f"profile {profile.name} does not say how much memory its device has",
-            code="missing_field",
-            where="derive.memory.capacity_bytes",
-        )
+    capacity = device_memory(budget.capacity_bytes, cluster, profile)
     parameters, unit = model_parameters(geometry)
     states = float(
         memory.sharded_state_bytes(
@@ -69,9 +64,9 @@ def capacity_of(given: Derive, geometry: DiTGeometry, profile: Profile, cluster:
             code="device_memory",
             where="derive.memory.capacity_bytes",
             required=states + budget.reserve_bytes,
-            available=float(capacity),
+            available=capacity,
             relaxation=Relaxation(
                 "derive.memory.capacity_bytes", math.ceil(states + budget.reserve_bytes) + 1, proven=False, enough=False
             ),
         )
-    return Capacity(float(capacity), budget.reserve_bytes, parameters, states, cap)
+    return Capacity(capacity, budget.reserve_bytes, parameters, states, cap)

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 from collections import Counter
 
+from planner.findings import Findings
 from planner.paper import Violation
-from planner.papers.zellige.check_facts import TOLERANCE, Facts, Findings, agree, read_facts, shown, total
+from planner.papers.zellige.check_facts import TOLERANCE, Facts, agree, read_facts, shown, total
 from planner.papers.zellige.check_segments import check_segments
 from planner.papers.zellige.problem import ZelligeProblem
 from planner.papers.zellige.solution import PlacedSequence, ZelligeSolution

@@ -1,4 +1,4 @@
-"""What the check reads from the problem alone, and the list of what it finds.
+"""What the check reads from the problem alone.
 
 Shares nothing with the engines: a rank set's legality is decided from its own numbers, never by listing the legal sets.
 """
@@ -7,42 +7,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import pairwise
 
-from planner.paper import Violation
 from planner.papers.zellige.problem import Option, ZelligeProblem
 
 TOLERANCE = 1e-9
 """Relative difference below which two figures agree."""
-
-MAX_LISTED = 100
-"""Violations of one code that are listed; the rest are counted."""
-
-
-@dataclass
-class Findings:
-    """Violations found so far, by code."""
-
-    listed: dict[str, list[Violation]] = field(default_factory=dict)
-    hidden: dict[str, int] = field(default_factory=dict)
-
-    def add(self, code: str, message: str, where: str) -> None:
-        """Note one violation."""
-        known = self.listed.setdefault(code, [])
-        if len(known) < MAX_LISTED:
-            known.append(Violation(code, message, where))
-        else:
-            self.hidden[code] = self.hidden.get(code, 0) + 1
-
-    def in_order(self, codes: tuple[str, ...]) -> list[Violation]:
-        """All violations, code by code; the ones not listed are one line each code."""
-        result: list[Violation] = []
-        for code in codes:
-            result.extend(self.listed.get(code, ()))
-            if more := self.hidden.get(code, 0):
-                result.append(Violation(code, f"and {more} more"))
-        return result
 
 
 @dataclass(frozen=True)

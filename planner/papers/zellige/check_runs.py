@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping
 
-from planner.papers.zellige.check_facts import Facts, Findings, agree, shown, total
+from planner.findings import Findings
+from planner.papers.zellige.check_facts import Facts, agree, shown, total
 from planner.papers.zellige.solution import RankSegment, RankSegments, ZelligeSolution
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-from planner.papers.zellige.check_facts import Facts, Findings, shown
+from planner.findings import Findings
+from planner.papers.zellige.check_facts import Facts, shown
 from planner.papers.zellige.check_runs import check_replay, check_tokens, place
 from planner.papers.zellige.solution import PlacedSequence, RankSegment, RankSegments, ZelligeSolution
 

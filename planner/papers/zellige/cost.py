@@ -7,26 +7,21 @@ from pathlib import Path
 
 import numpy as np
 
+from planner.derivation.account import Account, Floats, nine_digits, sources_of, weighted_error
+from planner.derivation.clusters import placed, profile_of, refuse_unstated
+from planner.derivation.references import input_errors, located
 from planner.errors import BadInputError
 from planner.paper import Derivation, DeriveOptions
-from planner.papers.zellige.account import Account, Floats, cost_error
 from planner.papers.zellige.batch import Batch
 from planner.papers.zellige.capacity import capacity_of
-from planner.papers.zellige.clusters import placed, profile_of, refuse_unstated
 from planner.papers.zellige.configurations import configs_of, refuse_scattered, refuse_unlinked, splits_of
 from planner.papers.zellige.derived import Derive, ZelligeDerivedProblem
 from planner.papers.zellige.prices import Pricer, Splits
-from planner.papers.zellige.problem import Cluster, Config, Group, Option, Sources, ZelligeProblem
-from planner.papers.zellige.references import (
-    account_of_inputs,
-    batch_of,
-    file_digests,
-    input_errors,
-    is_file,
-    located,
-)
+from planner.papers.zellige.problem import Cluster, Config, Group, Option, ZelligeProblem
+from planner.papers.zellige.references import account_of_inputs, batch_of, file_digests
 from profiles.geometry import find_geometry
 from profiles.priced import SOURCES
+from profiles.profile import Profile
 
 _ALL_STATED = tuple(float(source == "stated") for source in SOURCES)
 
@@ -38,11 +33,11 @@ def derive(document: ZelligeDerivedProblem, options: DeriveOptions) -> Derivatio
     (device_memory) if model states and reserve leave a rank no memory.
     """
     folder = Path(options.base_folder)
-    written = _overridden(document.derive, options)
-    document, hardware = placed(document, folder)
+    written = document.derive.overridden(options)
+    document, hardware = placed(document, document.derive.cluster, folder)
     named, profile = profile_of(written, hardware, folder)
     written = written.model_copy(update={"profile": named})
-    given = _overridden(document.derive, options)
+    given = document.derive.overridden(options)
     with input_errors("derive.model"):
         geometry = find_geometry(located(given.model, folder) if isinstance(given.model, str) else given.model)
     capacity = capacity_of(given, geometry, profile, hardware)
@@ -75,7 +70,7 @@ def derive(document: ZelligeDerivedProblem, options: DeriveOptions) -> Derivatio
         derive=account_of_inputs(written, hardware, capacity),
         profile=profile.name,
         profile_sha256=profile.sha256,
-        cost_error=cost_error(account, _least_work(account, splits, batch), profile, given.dtype),
+        cost_error=_error(account, _least_work(account, splits, batch), profile, given.dtype),
         arrays=file_digests(written, batch, folder),
         relaxable={
             "cluster.memory_cap_bytes": (
@@ -86,23 +81,12 @@ def derive(document: ZelligeDerivedProblem, options: DeriveOptions) -> Derivatio
     )
 
 
-def _overridden(given: Derive, options: DeriveOptions) -> Derive:
-    """The command line's profile and extrapolation; a profile file named there is relative to the working folder."""
-    changes: dict[str, object] = {}
-    if options.profile is not None:
-        changes["profile"] = str(Path(options.profile).resolve()) if is_file(options.profile) else options.profile
-    if options.extrapolate is not None:
-        changes["extrapolate"] = options.extrapolate
-    return given.model_copy(update=changes)
-
-
 def _groups(
     batch: Batch, configs: tuple[Config, ...], account: Account, memory_causes: Mapping[str, Floats], given: Derive
 ) -> tuple[Group, ...]:
     stated = _measured(given, batch, configs)
-    # The last bits of a logarithm differ between processors; nine digits do not, and no price is known that well.
-    seconds = [[float(f"{value:.8e}") for value in row] for row in account.seconds.tolist()]
-    sources = _shares(account).tolist()
+    seconds = [nine_digits(row) for row in account.seconds]
+    sources = account.shares().tolist()
     causes = list(memory_causes)
     amounts = np.rint(np.stack(list(memory_causes.values()), axis=-1)).tolist()
     groups = []
@@ -119,7 +103,7 @@ def _groups(
                     time_s=seconds[row][column] if price is None else price,
                     memory_bytes=sum(amounts[row][column]),
                     memory_causes=dict(zip(causes, amounts[row][column], strict=True)),
-                    sources=Sources.model_construct(**dict(zip(SOURCES, shares, strict=True))),
+                    sources=sources_of(shares),
                 )
             )
         if not options:
@@ -133,14 +117,12 @@ def _groups(
     return tuple(groups)
 
 
-def _shares(account: Account) -> Floats:
-    """Shares of each option's seconds by source, to six digits, the largest taking the rounding; sources last."""
-    shares = np.moveaxis(account.by_source / account.seconds, 0, -1)
-    rounded = np.round(shares, 6)
-    largest = shares.argmax(axis=-1)[..., None]
-    rest = rounded.sum(axis=-1, keepdims=True) - np.take_along_axis(rounded, largest, axis=-1)
-    np.put_along_axis(rounded, largest, np.round(1.0 - rest, 6), axis=-1)
-    return np.asarray(rounded)
+def _error(account: Account, weights: Floats, profile: Profile, dtype: str) -> dict[str, float] | None:
+    """The profile's error over the families used. ``weights``: of the account's shape. Launch time is stated."""
+    names = sorted(set(account.by_family) - {"launch"})
+    times = {name: float((account.by_family[name] * weights).sum()) for name in names}
+    errors = {name: profile.cost_error("all_gather" if name == "ring" else name, dtype) for name in names}
+    return weighted_error(times, errors)
 
 
 def _least_work(account: Account, splits: Splits, batch: Batch) -> Floats:

@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from planner import memory
-from planner.papers.zellige.account import Account, Floats
+from planner.derivation.account import Account, Floats
 from planner.papers.zellige.derived import Derive
 from profiles.cluster import Cluster
 from profiles.families import DTYPE_BYTES

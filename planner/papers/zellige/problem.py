@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Annotated, Literal, Self
+from typing import Literal, Self
 
 from pydantic import Field, field_validator, model_validator
 
+from planner.attribution import Causes, Sources
+from planner.derivation.nodes import check_nodes
 from planner.json_text import Json
-from planner.validation import Document, Identity, Many, fault
+from planner.validation import Document, Identity, Many, fault, refuse_duplicates
 
 MAX_DEGREE = 65536
-
-
-Causes = dict[Annotated[str, Field(min_length=1, max_length=60)], Annotated[float, Field(ge=0)]]
-"""Bytes by cause."""
 
 
 class Cluster(Document):
@@ -37,16 +34,6 @@ class Cluster(Document):
     def node_size(self) -> int:
         """Ranks a node really holds: a cluster smaller than a node is one node."""
         return min(self.gpus_per_node, self.num_ranks)
-
-
-def check_nodes(num_ranks: int, gpus_per_node: int) -> None:
-    """Refuse ranks that do not fill their nodes (a cluster smaller than one node is a node)."""
-    if num_ranks > gpus_per_node and num_ranks % gpus_per_node:
-        raise fault(
-            f"expected num_ranks to fill nodes of {gpus_per_node} GPUs, got {num_ranks} ranks "
-            f"({num_ranks % gpus_per_node} left over)",
-            where="num_ranks",
-        )
 
 
 class RankSets(Document):
@@ -76,22 +63,6 @@ class Config(Document):
     def degree(self) -> int:
         """Ranks that share one sequence."""
         return self.q * self.h * self.k
-
-
-class Sources(Document):
-    """Shares of an option's time by source; they sum to 1."""
-
-    measured: float = Field(default=0.0, ge=0, le=1 + 1e-9)
-    interpolated: float = Field(default=0.0, ge=0, le=1 + 1e-9)
-    modelled: float = Field(default=0.0, ge=0, le=1 + 1e-9)
-    stated: float = Field(default=0.0, ge=0, le=1 + 1e-9)
-
-    @model_validator(mode="after")
-    def _sum_to_one(self) -> Self:
-        total = self.measured + self.interpolated + self.modelled + self.stated
-        if abs(total - 1) > 1e-6:
-            raise fault(f"expected shares that sum to 1, got {total:.9g}")
-        return self
 
 
 class Option(Document):
@@ -222,16 +193,3 @@ def check_configs(configs: tuple[Config, ...], num_ranks: int) -> None:
     for config in configs:
         if config.degree > num_ranks:
             raise fault(f"expected q*h*k <= num_ranks = {num_ranks}, got {config.degree}", where=f"configs.{config.id}")
-
-
-def refuse_duplicates(values: Iterable[object], what: str, where: str | None = None) -> None:
-    """Refuse the second occurrence of a value."""
-    values = list(values)
-    if len(set(values)) == len(values):
-        return
-    seen: set[object] = set()
-    for value in values:
-        if value in seen:
-            shown = f'"{value}"' if isinstance(value, str) else str(value)
-            raise fault(f"{what} {shown[:100]} occurs twice", code="duplicate_id", where=where)
-        seen.add(value)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from planner.derivation.references import input_errors
 from planner.errors import BadInputError
 from planner.json_text import Json
 from planner.papers.zellige.derived import Derive
 from planner.papers.zellige.problem import Config, ZelligeProblem
-from planner.papers.zellige.references import input_errors
 from planner.papers.zellige.solution import RankSegment, ZelligeSolution
 from planner.program import Piece, Program, Split, Stated
 from planner.validation import validate

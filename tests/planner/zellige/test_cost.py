@@ -14,10 +14,10 @@ import numpy.typing as npt
 import pytest
 
 from planner.api import solve
+from planner.derivation.account import Account
 from planner.documents import canonical_bytes
 from planner.errors import BadInputError, InfeasibleError
 from planner.paper import Derivation, DeriveOptions
-from planner.papers.zellige.account import Account
 from planner.papers.zellige.capacity import model_parameters
 from planner.papers.zellige.cost import derive
 from planner.papers.zellige.derived import Derive, ZelligeDerivedProblem

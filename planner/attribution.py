@@ -1,0 +1,31 @@
+"""Where a number of a problem comes from: bytes by cause, seconds by source. For readers, never for the search."""
+
+from __future__ import annotations
+
+from typing import Annotated, Self
+
+from pydantic import Field, model_validator
+
+from planner.validation import Document, fault
+
+Causes = dict[Annotated[str, Field(min_length=1, max_length=60)], Annotated[float, Field(ge=0, le=1e24)]]
+"""Bytes by cause."""
+
+ROUNDING = 1e-6
+"""How far shares may sum to something else than 1."""
+
+
+class Sources(Document):
+    """Shares of a time by source; they sum to 1."""
+
+    measured: float = Field(default=0.0, ge=0, le=1 + 1e-9)
+    interpolated: float = Field(default=0.0, ge=0, le=1 + 1e-9)
+    modelled: float = Field(default=0.0, ge=0, le=1 + 1e-9)
+    stated: float = Field(default=0.0, ge=0, le=1 + 1e-9)
+
+    @model_validator(mode="after")
+    def _sum_to_one(self) -> Self:
+        total = self.measured + self.interpolated + self.modelled + self.stated
+        if abs(total - 1) > ROUNDING:
+            raise fault(f"expected shares that sum to 1, got {total:.9g}")
+        return self

@@ -1,0 +1,151 @@
+"""The derived-cost form of the problem file: a profile, a model, a cluster and a phase instead of costs.
+
+``cost.py`` turns it into the explicit form. Every bound is here.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, Self
+
+from pydantic import Field, model_validator
+
+from planner.derivation.hardware import Hardware
+from planner.json_text import Json
+from planner.papers.findep.problem import Rules, Search
+from planner.validation import Document, Many, fault, refuse_duplicates
+from profiles.families import DTYPE_BYTES
+from profiles.geometry.spec import ModelSpec
+
+Multiplied = Literal[
+    "bf16", "fp16", "fp32", "tf32", "fp8", "fp8_block", "int8", "nvfp4",
+    "w8a16", "w4a16", "w4a8", "w4a16_mxfp4", "w4a8_mxfp4_mxfp8",
+]  # fmt: skip
+"""What weights are stored and multiplied in; the profile needs tables for it."""
+Stored = Literal["fp32", "bf16", "fp16", "fp8", "int8", "nvfp4"]
+"""What is sent, or kept in the cache."""
+
+MAX_TOKENS = 1 << 24
+
+
+class MemoryBudget(Document):
+    """What a GPU of either pool has."""
+
+    capacity_bytes: float | None = Field(
+        default=None, gt=0, le=1e18, description="null: the device memory of the cluster, else of the profile"
+    )
+    reserve_bytes: float = Field(
+        default=4e9, ge=0, le=1e18, description="context, communication buffers, captured graphs, fragmentation"
+    )
+
+
+class Pools(Document):
+    """GPUs of the two pools."""
+
+    attention_gpus: int = Field(ge=1, le=65536)
+    expert_gpus: int = Field(ge=1, le=65536)
+
+
+class Derive(Hardware):
+    """Where the costs come from."""
+
+    model: str | ModelSpec = Field(description="a built-in model's name, a config.json, or its sizes")
+    dtype: Multiplied = Field(default="bf16", description="of all products but the router's and the experts'")
+    expert_dtype: Multiplied | None = Field(default=None, description="of the routed experts; null: dtype")
+    phase: Literal["prefill", "decode"]
+    prompt_tokens: int | None = Field(default=None, ge=1, le=MAX_TOKENS, description="prefill: tokens of a sample")
+    context_tokens: int | None = Field(
+        default=None, ge=1, le=MAX_TOKENS, description="decode: tokens a sample attends to, the new one included"
+    )
+    splits: Many[Pools] | None = Field(
+        default=None, description="null: every way to cut all ranks into two pools, expert_gpus <= experts"
+    )
+    dispatch_dtype: Stored | None = Field(default=None, description="of copies sent to experts; null: as activations")
+    combine_dtype: Stored | None = Field(default=None, description="of results sent back; null: as activations")
+    copies: Literal["expert", "gpu"] = Field(
+        default="expert", description="a token is sent once to each of its experts, or once to each of their GPUs"
+    )
+    kv_dtype: Stored | None = Field(default=None, description="of the cache; null: as activations")
+    workload: str = Field(
+        default="balanced", min_length=1, max_length=100, description="how tokens were routed in the rows of experts"
+    )
+    expert_rows: Literal["whole", "split"] | None = Field(
+        default=None,
+        description="rows of all experts on one GPU, of which a GPU does its share; or rows split over expert_gpus, "
+        "which saw every token of the group; null: whole where workload is balanced",
+    )
+    fit: Literal["table", "line"] = Field(
+        default="table", description="costs as priced, linear between points; or the line fitted to them (eq. 1, 3, 4)"
+    )
+    memory: MemoryBudget | None = Field(default=MemoryBudget(), description="null: unlimited")
+
+    @model_validator(mode="after")
+    def _phase_has_its_length(self) -> Self:
+        needed, other = ("prompt_tokens", "context_tokens")[:: 1 if self.phase == "prefill" else -1]
+        if getattr(self, needed) is None:
+            raise fault(f'missing field "{needed}": phase {self.phase} needs it', code="missing_field", where=needed)
+        if getattr(self, other) is not None:
+            raise fault(f"{other} goes with the other phase, not with {self.phase}", where=other)
+        return self
+
+    @model_validator(mode="after")
+    def _splits_differ(self) -> Self:
+        if self.splits is None:
+            return self
+        if not self.splits:
+            raise fault("expected at least one split, got none", where="splits")
+        pools = [(split.attention_gpus, split.expert_gpus) for split in self.splits]
+        refuse_duplicates(pools, "split (attention_gpus, expert_gpus)", "splits")
+        return self
+
+    @property
+    def tokens_per_sample(self) -> int:
+        """S: the prompt in prefill, 1 in decode."""
+        return self.prompt_tokens or 1
+
+    @property
+    def context(self) -> int:
+        """S_ctx: tokens of a sample in the cache, new ones included."""
+        return self.prompt_tokens or self.context_tokens or 1
+
+    @property
+    def activation_dtype(self) -> str:
+        """Of activations, norms, the router, embedding and head: 16 bits unless the products are wider."""
+        return self.dtype if self.dtype in ("bf16", "fp16", "fp32", "tf32") else "bf16"
+
+    @property
+    def experts_dtype(self) -> str:
+        """Of the routed experts' products."""
+        return self.expert_dtype or self.dtype
+
+    @property
+    def whole_rows(self) -> bool:
+        """Whether experts are priced from rows of all of them on one GPU."""
+        return self.expert_rows == "whole" or (self.expert_rows is None and self.workload == "balanced")
+
+    @property
+    def cache_dtype(self) -> str:
+        """Of keys and values, or latents, in the cache."""
+        return self.kv_dtype or self.activation_dtype
+
+    @property
+    def dispatch_bytes(self) -> float:
+        """Bytes of one number sent to experts."""
+        return float(DTYPE_BYTES[self.dispatch_dtype or self.activation_dtype])
+
+    @property
+    def combine_bytes(self) -> float:
+        """Bytes of one number sent back."""
+        return float(DTYPE_BYTES[self.combine_dtype or self.activation_dtype])
+
+
+class FindepDerivedProblem(Document):
+    """The derived-cost form."""
+
+    paper: Literal["findep"] = "findep"
+    format_version: str = "1.0"
+    derive: Derive
+    search: Search = Search()
+    objective: Literal["tokens_per_s", "tokens_per_s_per_gpu"] = "tokens_per_s"
+    makespan_limit_s: float | None = Field(default=None, gt=0, le=1e15)
+    launcher_rules: Rules = "none"
+    notes: Json = None

@@ -1,0 +1,81 @@
+"""What FinDEP needs of a model: its layers with experts, which are priced as one kind, and the others beside them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from planner.derivation.references import input_errors, located
+from planner.errors import BadInputError
+from planner.papers.findep.derived import Derive
+from profiles.geometry import ModelGeometry, load_model
+from profiles.geometry.attention import LatentAttention
+from profiles.geometry.feed_forward import Experts
+from profiles.geometry.model import LayerKind
+from profiles.latent import has_known_widths
+
+PLACE = "derive.model"
+
+
+@dataclass(frozen=True)
+class MoeModel:
+    """A model with experts. ``kinds`` and ``dense`` are its kinds of layer with and without, each with its count.
+
+    ``kinds`` have the same experts and differ in attention alone (whether it slides).
+    """
+
+    geometry: ModelGeometry
+    experts: Experts
+    kinds: tuple[tuple[LayerKind, int], ...]
+    dense: tuple[tuple[LayerKind, int], ...]
+
+    @property
+    def hidden(self) -> int:
+        """M."""
+        return self.geometry.hidden
+
+    @property
+    def num_layers(self) -> int:
+        """T: layers with experts."""
+        return sum(count for _, count in self.kinds)
+
+    @property
+    def every_kind(self) -> tuple[tuple[LayerKind, int], ...]:
+        """All layers."""
+        return (*self.kinds, *self.dense)
+
+
+def moe_model(given: Derive, folder: Path) -> MoeModel:
+    """The model of a problem. Raises BadInputError: unknown, without experts, or of a kind that is not priced."""
+    with input_errors(PLACE):
+        geometry = load_model(located(given.model, folder)) if isinstance(given.model, str) else given.model.geometry()
+    kinds = [(kind, count) for kind, count in geometry.kinds() if isinstance(kind.feed_forward, Experts)]
+    dense = [(kind, count) for kind, count in geometry.kinds() if not isinstance(kind.feed_forward, Experts)]
+    networks = {kind.feed_forward for kind, _ in kinds}
+    if not networks:
+        raise _refused(f"{geometry.name} has no experts: there is nothing to put on a second pool")
+    experts = networks.pop()
+    if networks or not isinstance(experts, Experts):
+        raise _refused(f"{geometry.name} has layers with different experts: a plan takes all layers as alike")
+    if not experts.gated:
+        raise _refused(f"the experts of {geometry.name} are not gated: rows of experts are of three products each")
+    for kind, _ in geometry.kinds():
+        _refuse_unpriced(geometry.name, kind)
+    return MoeModel(geometry, experts, tuple(kinds), tuple(dense))
+
+
+def _refuse_unpriced(name: str, kind: LayerKind) -> None:
+    attention = kind.attention
+    if not isinstance(attention, LatentAttention):
+        return
+    if attention.indexer is not None:
+        raise _refused(f"{name} has sparse attention (an indexer), which has no formula: it is not priced")
+    if not has_known_widths(attention):
+        raise _refused(
+            f"latent attention is priced at the widths of DeepSeek V2 and V3 (nope 128, rope 64, v 128, kv_lora 512), "
+            f"not at those of {name}"
+        )
+
+
+def _refused(message: str) -> BadInputError:
+    return BadInputError(message, code="out_of_range", where=PLACE)

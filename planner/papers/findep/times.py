@@ -1,0 +1,78 @@
+"""Seconds of every kind of task (page equations 1 to 4), for one candidate or an array of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from planner.papers.findep.problem import (
+    FindepProblem,
+    PerSample,
+    PerToken,
+    SampleCost,
+    SampleTable,
+    Split,
+    TokenCost,
+    TokenTable,
+)
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds of one task each, and m_e. Arrays of the broadcast shape of m_a and r2."""
+
+    attention_s: Floats
+    shared_s: Floats
+    a2e_s: Floats
+    expert_s: Floats
+    e2a_s: Floats
+    tokens_per_expert: Floats
+
+
+def task_times(problem: FindepProblem, split: Split, m_a: ArrayLike, r2: ArrayLike) -> Times:
+    """Times of micro-batches of ``m_a`` samples (each attention GPU) cut into ``r2`` chunks. 0 without shared experts.
+
+    Integers or arrays of them, broadcast.
+    """
+    samples, chunks = np.broadcast_arrays(np.asarray(m_a, dtype=np.int64), np.asarray(r2, dtype=np.int64))
+    h = problem.hosted_experts(split)
+    tokens = tokens_per_expert(problem, split, samples, chunks)
+    received = tokens * h
+    a2e = price(split.a2e, received)
+    return Times(
+        attention_s=price(problem.attention, samples),
+        shared_s=np.zeros(samples.shape) if problem.shared_expert is None else price(problem.shared_expert, samples),
+        a2e_s=a2e,
+        expert_s=h * price(split.expert or problem.expert, tokens),
+        e2a_s=a2e if split.e2a is None else price(split.e2a, received),
+        tokens_per_expert=tokens,
+    )
+
+
+def tokens_per_expert(
+    problem: FindepProblem, split: Split, samples: NDArray[np.int64], chunks: NDArray[np.int64]
+) -> Floats:
+    """m_e (eq. 2): tokens of one chunk that one expert gets, up to whole ones where the problem says ``ceil``."""
+    copies = samples * (split.attention_gpus * problem.top_k * problem.tokens_per_sample)
+    shares = chunks * problem.num_experts
+    if problem.search.token_rounding == "ceil":
+        return np.asarray(-(-copies // shares), dtype=np.float64)
+    return np.asarray(copies / shares)
+
+
+def price(cost: PerSample | PerToken, amounts: ArrayLike) -> Floats:
+    """Seconds at amounts of samples or tokens: a line, or between the points of a table."""
+    x = np.asarray(amounts, dtype=np.float64)
+    if isinstance(cost, SampleTable):
+        return np.asarray(np.interp(x, cost.samples, cost.times_s))
+    if isinstance(cost, TokenTable):
+        return np.asarray(np.interp(x, cost.tokens, cost.times_s))
+    if isinstance(cost, SampleCost):
+        return np.asarray(cost.alpha_s + cost.beta_s_per_sample * x)
+    if isinstance(cost, TokenCost):
+        return np.asarray(cost.alpha_s + cost.beta_s_per_token * x)
+    raise TypeError(f"no cost: {type(cost).__name__}")

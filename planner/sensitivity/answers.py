@@ -1,0 +1,201 @@
+"""The answers: what solving gave at each value, and the intervals in which one decision holds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planner.difference import Change
+from planner.errors import PlanError
+from planner.json_text import Json
+from planner.sensitivity.course import Course
+from planner.sensitivity.movement import Movement, Number
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What solving gave: a plan, or the ``error`` that says why there is none.
+
+    ``changes`` are the decisions, and ``metrics`` the figures, that differ from those they are compared with; ``gap``
+    is how far the objective, in ``unit``, may be from the best possible, ``method`` what found it.
+    """
+
+    error: PlanError | None = None
+    objective: float | None = None
+    unit: str = ""
+    gap: float | None = None
+    method: str | None = None
+    changes: tuple[Change, ...] = ()
+    metrics: tuple[Change, ...] = ()
+
+
+@dataclass(frozen=True)
+class Again:
+    """The plan's own problem solved again, by its method, seed and effort.
+
+    ``outcome.changes`` are against the plan: none if it came out again. ``parts`` is how many values a decision holds;
+    ``planner`` and ``version`` are the plan's planner and solver where they are not today's.
+    """
+
+    outcome: Outcome
+    objective: float
+    paper: str
+    parts: int
+    planner: str | None
+    version: str | None
+
+    @property
+    def unit(self) -> str:
+        """That of the objective."""
+        return self.outcome.unit
+
+    def ratio(self, other: Outcome) -> float | None:
+        """Another objective over this one; None where there is none, or it is a different quantity."""
+        comparable = other.objective is not None and other.unit == self.unit and self.objective != 0
+        return other.objective / self.objective if comparable and other.objective is not None else None
+
+    def as_object(self) -> dict[str, Json]:
+        """For a program."""
+        return {
+            "reproduced": not self.outcome.changes,
+            "changes": _changes(self.outcome.changes),
+            "objective": self.objective,
+            "unit": self.unit,
+            "gap": self.outcome.gap,
+            "method": self.outcome.method,
+            "parts": self.parts,
+        }
+
+
+@dataclass(frozen=True)
+class Point:
+    """One value of the field. ``decision`` numbers what is decided there, 0 as at the field's own value."""
+
+    value: Number
+    decision: int
+    outcome: Outcome
+
+    def as_object(self) -> dict[str, Json]:
+        """For a program."""
+        outcome = self.outcome
+        return {
+            "value": self.value,
+            "decision": self.decision,
+            "objective": outcome.objective,
+            "gap": outcome.gap,
+            "method": outcome.method,
+        }
+
+
+@dataclass(frozen=True)
+class Interval:
+    """Neighbouring points that decide the same, ascending; what lies between two intervals was not tried."""
+
+    points: tuple[Point, ...]
+
+    @property
+    def first(self) -> Point:
+        """The lowest value."""
+        return self.points[0]
+
+    @property
+    def last(self) -> Point:
+        """The highest value."""
+        return self.points[-1]
+
+    @property
+    def decision(self) -> int:
+        """What is decided in it."""
+        return self.first.decision
+
+    def as_object(self) -> dict[str, Json]:
+        """For a program."""
+        error = self.first.outcome.error
+        return {
+            "from": self.first.value,
+            "to": self.last.value,
+            "decision": self.decision,
+            "objective_from": self.first.outcome.objective,
+            "objective_to": self.last.outcome.objective,
+            "error": error.as_object() if error else None,
+        }
+
+
+@dataclass(frozen=True)
+class AtValue:
+    """The answer to PATH=VALUE; ``old`` is None where the field was not set."""
+
+    path: str
+    old: Json
+    new: Json
+    again: Again
+    outcome: Outcome
+
+    @property
+    def ratio(self) -> float | None:
+        """New objective over old; None where there is none, or it is a different quantity."""
+        return self.again.ratio(self.outcome)
+
+    def as_object(self) -> dict[str, Json]:
+        """For a program."""
+        outcome = self.outcome
+        return {
+            "path": self.path,
+            "old": self.old,
+            "new": self.new,
+            "again": self.again.as_object(),
+            "objective": outcome.objective,
+            "unit": outcome.unit,
+            "ratio": self.ratio,
+            "gap": outcome.gap,
+            "method": outcome.method,
+            "error": outcome.error.as_object() if outcome.error else None,
+            "decisions": _changes(outcome.changes),
+            "metrics": _changes(outcome.metrics),
+        }
+
+
+@dataclass(frozen=True)
+class OverRange:
+    """The answer to a movement. ``home`` is the interval of the field's own value: the range where the plan holds.
+
+    ``complete`` is False where the solves ended before every switching value was located.
+    """
+
+    movement: Movement
+    course: Course
+    again: Again
+    intervals: tuple[Interval, ...]
+    home: int
+    complete: bool
+
+    @property
+    def points(self) -> tuple[Point, ...]:
+        """Every value that was solved, ascending."""
+        return tuple(point for interval in self.intervals for point in interval.points)
+
+    def as_object(self) -> dict[str, Json]:
+        """For a program; ``decisions`` are by their numbers, each the changes against decision 0."""
+        holds = self.intervals[self.home]
+        outcomes = {point.decision: point.outcome for point in self.points}
+        return {
+            "path": self.movement.path,
+            "movement": self.movement.text,
+            "old": self.course.start,
+            "again": self.again.as_object(),
+            "holds": {
+                "from": holds.first.value,
+                "to": holds.last.value,
+                "changes_below": self.home > 0,
+                "changes_above": self.home < len(self.intervals) - 1,
+            },
+            "intervals": [interval.as_object() for interval in self.intervals],
+            "decisions": [_changes(outcomes[decision].changes) for decision in sorted(outcomes)],
+            "points": [point.as_object() for point in self.points],
+            "not_valid": [vars(refused) for refused in (*self.course.stops, *self.course.skipped)],
+            "complete": self.complete,
+        }
+
+
+def _changes(changes: Sequence[Change]) -> list[dict[str, Json]]:
+    return [{"path": change.path, "old": change.old, "new": change.new} for change in changes]
