@@ -8,17 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.papers.findep.problem import (
-    Bytes,
-    FindepProblem,
-    Memory,
-    PerSample,
-    PerToken,
-    SampleCost,
-    SampleTable,
-    Split,
-    TokenTable,
-)
+from planner.papers.findep.amounts import Bytes, PerSample, PerToken, SampleCost, SampleTable, TokenTable
+from planner.papers.findep.problem import FindepProblem, Memory, Split
 
 Floats = NDArray[np.float64]
 Counts = NDArray[np.int64]

@@ -10,12 +10,12 @@ import numpy as np
 
 from planner.derivation.account import Account
 from planner.derivation.references import input_errors
+from planner.papers.findep.amounts import TokenCost, TokenTable
 from planner.papers.findep.attention_cost import attention_seconds, dense_seconds, head_seconds, shared_seconds
 from planner.papers.findep.box import samples_of, tokens_of
 from planner.papers.findep.curves import Curve, Fit, curve_of, straight
 from planner.papers.findep.expert_cost import expert_seconds
 from planner.papers.findep.link_cost import LinkCosts, link_costs
-from planner.papers.findep.problem import TokenCost, TokenTable
 from planner.papers.findep.setting import Floats, Setting
 from profiles.errors import ProfileError
 

@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from planner.papers.findep.problem import Bytes, FindepProblem, Memory, Split
+from planner.papers.findep.amounts import Bytes
+from planner.papers.findep.problem import FindepProblem, Memory, Split
 
 Floats = NDArray[np.float64]
 

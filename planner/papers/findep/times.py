@@ -7,16 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from planner.papers.findep.problem import (
-    FindepProblem,
-    PerSample,
-    PerToken,
-    SampleCost,
-    SampleTable,
-    Split,
-    TokenCost,
-    TokenTable,
-)
+from planner.papers.findep.amounts import PerSample, PerToken, SampleCost, SampleTable, TokenCost, TokenTable
+from planner.papers.findep.problem import FindepProblem, Split
 
 Floats = NDArray[np.float64]
 

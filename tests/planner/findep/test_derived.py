@@ -18,11 +18,12 @@ from hypothesis import strategies as st
 from planner.documents import canonical_bytes
 from planner.errors import InfeasibleError
 from planner.paper import DeriveOptions
+from planner.papers.findep.amounts import SampleCost, SampleTable, TokenCost, TokenTable
 from planner.papers.findep.cost import derive
 from planner.papers.findep.derived import FindepDerivedProblem
 from planner.papers.findep.engines import solve
 from planner.papers.findep.lines import line_through
-from planner.papers.findep.problem import FindepProblem, SampleCost, SampleTable, TokenCost, TokenTable
+from planner.papers.findep.problem import FindepProblem
 from planner.validation import validate
 from profiles.library import load, names
 from solvers.report import Limits

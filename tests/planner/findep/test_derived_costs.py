@@ -9,11 +9,11 @@ import numpy.typing as npt
 import pytest
 from findep_derived import derived, document, setting
 
+from planner.papers.findep.amounts import SampleTable, TokenCost, TokenTable
 from planner.papers.findep.attention_cost import attention_seconds, dense_seconds, head_seconds, shared_seconds
 from planner.papers.findep.expert_cost import expert_seconds
 from planner.papers.findep.footprint import bytes_per_sample, memory_of
 from planner.papers.findep.link_cost import port_bytes_per_copy
-from planner.papers.findep.problem import SampleTable, TokenCost, TokenTable
 from profiles.geometry import load_model
 from profiles.priced import MEASURED, Priced
 from profiles.profile import Profile
