@@ -18,10 +18,10 @@ ROUNDING = 1e-6
 class Sources(Document):
     """Shares of a time by source; they sum to 1."""
 
-    measured: float = Field(default=0.0, ge=0, le=1 + 1e-9)
-    interpolated: float = Field(default=0.0, ge=0, le=1 + 1e-9)
-    modelled: float = Field(default=0.0, ge=0, le=1 + 1e-9)
-    stated: float = Field(default=0.0, ge=0, le=1 + 1e-9)
+    measured: float = Field(default=0.0, ge=0, le=1 + 1e-9, description="by rows of a cost table")
+    interpolated: float = Field(default=0.0, ge=0, le=1 + 1e-9, description="between rows")
+    modelled: float = Field(default=0.0, ge=0, le=1 + 1e-9, description="by a model")
+    stated: float = Field(default=0.0, ge=0, le=1 + 1e-9, description="by who wrote the problem")
 
     @model_validator(mode="after")
     def _sum_to_one(self) -> Self:

@@ -57,7 +57,9 @@ class Objective:
 
 
 def certify(objective: Objective, report: Report, bounds: tuple[Bound, ...]) -> Certificate:
-    """The certificate from the strongest bound at hand. A bound past the objective by rounding alone is cut to it.
+    """The certificate from the strongest bound at hand, of those that are met an exhaustive one.
+
+    A bound past the objective by rounding alone is cut to it.
 
     Raises RefutedError if a bound is past the objective by more: then one of the two is wrong.
     """
@@ -77,6 +79,8 @@ def certify(objective: Objective, report: Report, bounds: tuple[Bound, ...]) -> 
     gap = relative_gap(reached, value, sign)
     if gap <= OPTIMAL_GAP:
         value, gap = reached, 0.0
+        # Of several bounds that are met rounding would choose: all of the search looked at says the most.
+        best = next((bound for bound in candidates if bound.kind == "exhaustive" and _met(bound, reached, sign)), best)
     return Certificate.model_validate(
         {
             "status": "optimal" if gap == 0.0 else "feasible",
@@ -88,6 +92,10 @@ def certify(objective: Objective, report: Report, bounds: tuple[Bound, ...]) -> 
             "gap": gap,
         }
     )
+
+
+def _met(bound: Bound, objective: float, sign: float) -> bool:
+    return relative_gap(objective, bound.value, sign) <= OPTIMAL_GAP
 
 
 def relative_gap(objective: float, bound: float, sign: float) -> float:
@@ -119,6 +127,9 @@ def check_certificate(stated: Certificate, objective: Objective, bounds: tuple[B
     for bound in bounds:
         if sign * (bound.value - reached) > RTOL * abs(reached):
             found.append(Violation(side, f"{bound.name} proves {bound.value!r}, past the objective {reached!r}"))
+        if bound.attained and sign * (stated.bound - bound.value) > RTOL * abs(bound.value):
+            message = f"stated {stated.bound!r}, but {bound.name} reaches {bound.value!r}"
+            found.append(Violation(side, message, f"certificate.{side}"))
     gap = relative_gap(reached, stated.bound, sign)
     differs("gap", stated.gap, gap)
     expected = "optimal" if gap <= OPTIMAL_GAP else "feasible"

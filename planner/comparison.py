@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from planner.beside import Beside
 from planner.errors import RefutedError
 from planner.json_text import Json
 from planner.paper import Baseline
@@ -25,13 +26,17 @@ class Comparison:
         return None if baseline.objective is None else baseline.objective / self.plan.certificate.objective
 
 
-def compare_document(document: Json, options: Options) -> Comparison:
-    """Solve a problem, or take a plan as it is, and run every baseline on the same explicit problem."""
+def compare_document(document: Json, options: Options, data: str | None = None) -> Comparison:
+    """Solve a problem, or take a plan as it is, and run every baseline on the same explicit problem.
+
+    Arrays that either names are in the folder ``data``, by default the base folder of the options.
+    """
+    folder = options.derive.base_folder if data is None else data
     if isinstance(document, dict) and "solution" in document:
-        plan = load_document(document, "the plan")
+        plan = load_document(document, "the plan", Beside(folder, base_names=True))
         require_true(plan)
     else:
-        plan = make_plan(pose(document, options.derive), options)
+        plan = make_plan(pose(document, options.derive, Beside(folder)), options)
     baselines = plan.paper.baselines(plan.problem, options.limits)
     for baseline in baselines:
         if baseline.solution is not None and baseline.feasible:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 import sys
+import textwrap
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 
-from rich.console import Console
+from rich.console import Console, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -44,17 +45,17 @@ def unicode_ok() -> bool:
 
 
 @contextmanager
-def spinner(message: str) -> Iterator[None]:
-    """A progress line on stderr while a block runs, on a terminal only."""
+def spinner(message: str) -> Iterator[Callable[[float, str], None]]:
+    """A progress line on stderr while a block runs, on a terminal only: call what it gives with what is done so far."""
     if sys.stderr is None or not sys.stderr.isatty():
-        yield
+        yield lambda _done, _what: None
         return
     console = _console(stderr=True)
     if not console.is_terminal:
-        yield
+        yield lambda _done, _what: None
         return
-    with console.status(message):
-        yield
+    with console.status(message) as status:
+        yield lambda _done, what: status.update(Text(f"{message}: {printable(what)}"))
 
 
 @contextmanager
@@ -74,8 +75,43 @@ def progress_bar() -> Iterator[Callable[[float, str], None]]:
 
 
 def say(line: str = "") -> None:
-    """One line on standard output, never wrapped."""
-    out().print(Text(printable(line)), soft_wrap=True)
+    """One line on standard output: wrapped between words on a terminal, whole for a program that reads it."""
+    screen, text = out(), printable(line)
+    pieces = wrapped(text, screen.width) if screen.is_terminal else [text]
+    for piece in pieces:
+        screen.print(Text(piece), soft_wrap=True)
+
+
+def wrapped(text: str, width: int) -> list[str]:
+    """A line in pieces of at most ``width`` characters, the later ones indented; a longer word stays whole."""
+    words = text.lstrip()
+    indent = text[: len(text) - len(words)]
+    found = textwrap.wrap(
+        words,
+        width,
+        initial_indent=indent,
+        subsequent_indent=f"{indent}  ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return found or [""]
+
+
+def draw(*pictures: RenderableType) -> None:
+    """Tables or lines of a picture, cut at the width; without the blanks at line ends that only a terminal needs."""
+    screen = out()
+    if screen.is_terminal:
+        _draw(screen, pictures)
+        return
+    with screen.capture() as drawn:
+        _draw(screen, pictures)
+    lines = drawn.get().removesuffix("\n").split("\n")
+    screen.print(Text("\n".join(line.rstrip() for line in lines)), soft_wrap=True)
+
+
+def _draw(screen: Console, pictures: Sequence[RenderableType]) -> None:
+    for picture in pictures:
+        screen.print(picture, no_wrap=isinstance(picture, Text), overflow="crop" if isinstance(picture, Text) else None)
 
 
 _QUANTITY = re.compile(r"[-+]?[.\d][^-\s]*( [^\W\d]+)?|-")
@@ -89,4 +125,4 @@ def print_table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: st
         table.add_column(column, justify="right" if position and numeric else "left", overflow="fold")
     for row in rows:
         table.add_row(*(Text(printable(cell)) for cell in row))
-    out().print(table)
+    draw(table)

@@ -72,9 +72,13 @@ def count_parts(value: Json) -> int:
 
 
 def _inputs(plan: Plan) -> dict[str, Json]:
+    derive = plan.inputs.derive
+    if isinstance(derive, dict):
+        # What was looked up follows from what is compared here, number by number.
+        derive = {name: value for name, value in derive.items() if name != "resolved"}
     return {
         "problem": dump_model(plan.problem),
-        "derive": plan.inputs.derive,
+        "derive": derive,
         "profile": plan.inputs.profile,
         "profile_sha256": plan.inputs.profile_sha256,
         "arrays": plan.inputs.arrays,

@@ -75,8 +75,10 @@ def check_version(document: dict[str, Json], what: str) -> None:
     version = document.get("format_version", FORMAT_VERSION)
     major = version.split(".")[0] if isinstance(version, str) else None
     if major != FORMAT_VERSION.split(".")[0]:
+        bare = isinstance(version, int | float) and not isinstance(version, bool)
+        quote = f', and a string: quote it, "{FORMAT_VERSION}"' if bare else ""
         raise BadInputError(
-            f"this {what} has format_version {version!r}; this planner reads {FORMAT_VERSION.split('.')[0]}.x",
+            f"this {what} has format_version {version!r}; this planner reads {FORMAT_VERSION.split('.')[0]}.x{quote}",
             code="unsupported_version",
             where="format_version",
         )

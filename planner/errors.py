@@ -15,6 +15,8 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
+from planner.units import told
+
 
 @dataclass(frozen=True)
 class Relaxation:
@@ -61,7 +63,8 @@ class BadInputError(PlanError):
 class InfeasibleError(PlanError):
     """Proved infeasible; ``code`` names the binding constraint.
 
-    ``required`` and ``available`` are in the constraint's unit (bytes, seconds, GPUs), None where it has no amount.
+    ``required`` and ``available`` are in the constraint's unit, None where it has no amount. ``unit`` is "bytes" or
+    "s" where people write them otherwise, and empty for counts.
     """
 
     kind = "infeasible"
@@ -75,11 +78,13 @@ class InfeasibleError(PlanError):
         where: str | None = None,
         required: float | None = None,
         available: float | None = None,
+        unit: str = "",
         relaxation: Relaxation | None = None,
     ) -> None:
         super().__init__(message, code=code, where=where)
         self.required = required
         self.available = available
+        self.unit = unit
         self.relaxation = relaxation
 
     def as_object(self) -> dict[str, object]:
@@ -99,7 +104,7 @@ class InfeasibleError(PlanError):
     def lines(self) -> list[str]:
         lines = super().lines()
         if self.required is not None and self.available is not None:
-            lines.append(f"  required {self.required:.10g}, available {self.available:.10g}")
+            lines.append(f"  required {told(self.required, self.unit)}, available {told(self.available, self.unit)}")
         if self.relaxation is not None:
             proof = "enough; not proved the least" if self.relaxation.enough else "needed at least; more may be"
             proof = "enough, and the least that is" if self.relaxation.proven else proof

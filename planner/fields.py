@@ -1,15 +1,44 @@
 """Paths into a document: ``cluster.memory_cap_bytes``, ``groups.img.options.0.time_s``.
 
-A list element is named by its index or, where elements have an ``id``, by that id.
+A list element is named by its index or, where elements have an ``id``, by that id. Where values are looked for, ``*``
+names every element.
 """
 
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from planner.errors import BadInputError
 from planner.json_text import Json, parse_json
+
+EVERY = "*"
+
+
+@dataclass(frozen=True)
+class Place:
+    """One field of a document: what holds it, its name or index there, and the path that led to it."""
+
+    holder: Json
+    key: str | int
+    path: str
+
+    @property
+    def value(self) -> Json:
+        """What stands there."""
+        return self.holder[self.key]
+
+    def put(self, value: Json) -> None:
+        """Another value in its place."""
+        self.holder[self.key] = value
+
+    def inside(self) -> Iterator[Place]:
+        """The fields or elements of the value, none if it is no object or list."""
+        value = self.value
+        if isinstance(value, dict | list):
+            for key in value if isinstance(value, dict) else range(len(value)):
+                yield Place(value, key, f"{self.path}.{key}")
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
@@ -33,27 +62,34 @@ def parse_setting(setting: str, option: str = "--set") -> tuple[str, Json]:
         raise BadInputError(error.message, code=error.code, where=path) from None
 
 
-def get_field(document: Json, path: str) -> Json:
-    """The value of one field. Raises BadInputError (unknown_field), at the name that leads nowhere."""
-    names = path.split(".")
-    value, depth = document, 0
-    while depth < len(names):
-        width = _width(value, names[depth:])
-        name, depth = ".".join(names[depth : depth + width]), depth + width
-        where = ".".join(names[:depth])
-        if isinstance(value, dict):
-            if name not in value:
-                raise BadInputError(
-                    f'unknown field "{name[:80]}"{nearest(name, value)}', code="unknown_field", where=where
-                )
-            value = value[name]
-        elif isinstance(value, list):
-            value = value[_index(value, name, where)]
-        else:
-            raise BadInputError(
-                f'"{where}" leads through a value that has no fields', code="unknown_field", where=where
-            )
-    return value
+def find_places(document: Json, path: str) -> list[Place]:
+    """Where a path leads, to several places if it says ``*``. Raises BadInputError (unknown_field)."""
+    return list(_places(document, path.split("."), []))
+
+
+def _places(value: Json, names: list[str], passed: list[str]) -> Iterator[Place]:
+    width = _width(value, names)
+    name, rest = ".".join(names[:width]), names[width:]
+    where = ".".join([*passed, name])
+    if isinstance(value, dict):
+        if name not in value:
+            raise BadInputError(f'unknown field "{name[:80]}"{nearest(name, value)}', code="unknown_field", where=where)
+        found = [Place(value, name, where)]
+    elif isinstance(value, list):
+        found = [Place(value, index, ".".join([*passed, step])) for index, step in _elements(value, name, where)]
+    else:
+        raise BadInputError(f'"{where}" leads through a value that has no fields', code="unknown_field", where=where)
+    for place in found:
+        yield from _places(place.value, rest, [place.path]) if rest else (place,)
+
+
+def _elements(elements: list[Json], name: str, where: str) -> list[tuple[int, str]]:
+    """The elements that a name stands for: their indices, and how a path names each."""
+    if name != EVERY or EVERY in _ids(elements):
+        return [(_index(elements, name, where, f"; {EVERY} is all of them"), name)]
+    if not elements:
+        raise BadInputError("the list has no elements", code="unknown_field", where=where)
+    return [(index, str(index)) for index in range(len(elements))]
 
 
 def set_field(document: Json, path: str, value: Json) -> None:
@@ -98,12 +134,16 @@ def _child(parent: Json, name: str, path: str) -> Json:
     raise BadInputError(f'"{path}" leads through a value that has no fields', code="unknown_field", where=path)
 
 
-def _index(elements: list[Json], name: str, path: str) -> int:
-    ids = [element.get("id") for element in elements if isinstance(element, dict)]
-    if name in [str(identity) for identity in ids if identity is not None]:
+def _index(elements: list[Json], name: str, path: str, more: str = "") -> int:
+    known = _ids(elements)
+    if name in known:
         return next(i for i, e in enumerate(elements) if isinstance(e, dict) and str(e.get("id")) == name)
     if name.isdecimal() and int(name) < len(elements):
         return int(name)
-    known = [str(identity) for identity in ids if identity is not None]
-    hint = nearest(name, known) or f" (indices 0..{len(elements) - 1})"
+    hint = nearest(name, known) or f" (indices 0..{len(elements) - 1}{more})"
     raise BadInputError(f'no element "{name}"{hint}', code="unknown_field", where=path)
+
+
+def _ids(elements: list[Json]) -> list[str]:
+    ids = [element.get("id") for element in elements if isinstance(element, dict)]
+    return [str(identity) for identity in ids if identity is not None]

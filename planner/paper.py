@@ -8,6 +8,7 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel
 
+from planner.beside import Beside
 from planner.errors import InfeasibleError, LimitError
 from planner.json_text import Json
 from planner.program import Program, Stated
@@ -37,11 +38,15 @@ class Violation:
 
 @dataclass(frozen=True)
 class Bound:
-    """A proved bound on the objective, its kind (combinatorial, fractional, solver, exhaustive) and its name."""
+    """A proved bound on the objective, its kind (combinatorial, fractional, solver, exhaustive) and its name.
+
+    ``attained``: a solution was met that reaches it, so whoever claims a stronger bound is wrong.
+    """
 
     value: float
     kind: str
     name: str
+    attained: bool = False
 
 
 @dataclass(frozen=True)
@@ -97,6 +102,17 @@ class Derivation(Generic[P]):
 
 
 @dataclass(frozen=True)
+class Attached(Generic[P]):
+    """A problem with what it names by file: small things written into it, arrays held in memory beside it.
+
+    ``files`` are those read: base name to sha256.
+    """
+
+    problem: P
+    files: Mapping[str, str]
+
+
+@dataclass(frozen=True)
 class DeriveOptions:
     """Command-line overrides of a derived problem."""
 
@@ -115,6 +131,9 @@ class Paper(Generic[P, S, D]):
     coefficients by source, in the order of SOURCES.
 
     ``unit`` is that of the objective, which a problem may choose.
+
+    ``attach`` reads what a problem names by file from the folder it lies in, and checks it; None where nothing is. The
+    explicit problem keeps of a file its base name and digest. A plan's problem is attached again when it is loaded.
 
     ``run`` says what a plan asks ranks to do, for ``plan run``; None where no runner knows how.
 
@@ -147,12 +166,14 @@ class Paper(Generic[P, S, D]):
     violations: tuple[str, ...]
     sense: str = "min"
     exports: tuple[str, ...] = field(default=())
+    attach: Callable[[P, Beside], Attached[P]] | None = None
     run: Callable[[P, S, Json, Stated], Program] | None = None
     step: str = ""
 
 
 __all__ = [
     "SOURCES",
+    "Attached",
     "Baseline",
     "Bound",
     "Derivation",

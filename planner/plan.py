@@ -10,6 +10,7 @@ from typing import Any
 from pydantic import BaseModel
 
 from planner import __version__, papers
+from planner.beside import Beside
 from planner.certificate import Certificate, Objective, certify
 from planner.documents import canonical_bytes, parse_document
 from planner.envelope import FORMAT_VERSION, Envelope, Inputs, Solver, check_version, dump_model
@@ -25,7 +26,10 @@ from solvers.report import Limits
 
 @dataclass(frozen=True)
 class Plan:
-    """A plan in memory: the paper, its typed problem and solution, and the envelope around them."""
+    """A plan in memory: the paper, its typed problem and solution, and the envelope around them.
+
+    ``beside`` is where the files that the problem names were looked for, ``unread`` why they could not be used.
+    """
 
     paper: AnyPaper
     problem: Any
@@ -38,6 +42,8 @@ class Plan:
     cost_error: dict[str, float] | None
     solver: Solver
     planner: str = __version__
+    beside: Beside | None = field(default=None, compare=False)
+    unread: BadInputError | None = field(default=None, compare=False)
 
     def document(self) -> dict[str, Json]:
         """The plan file's content."""
@@ -114,6 +120,7 @@ def make_plan(posed: Posed, options: Options, timings: Timings | None = None) ->
             seed=options.limits.seed,
             effort=options.limits.effort,
         ),
+        beside=posed.beside,
     )
 
 
@@ -128,6 +135,7 @@ def _in_terms_of_the_file(error: InfeasibleError, relaxable: Mapping[str, tuple[
         where=name if error.where == error.relaxation.field else error.where,
         required=error.required,
         available=error.available,
+        unit=error.unit,
         relaxation=replace(error.relaxation, field=name, value=error.relaxation.value + larger),
     )
 
@@ -140,20 +148,23 @@ def _timed(timings: Timings, name: str, act: Callable[[], Any]) -> Any:
         timings[name] = time.perf_counter() - start
 
 
-def load_plan(data: bytes, name: str) -> Plan:
+def load_plan(data: bytes, name: str, beside: Beside | None = None) -> Plan:
     """Read a plan file. Raises BadInputError; says nothing yet about whether the plan is true."""
-    return load_document(parse_document(data, name), name)
+    return load_document(parse_document(data, name), name, beside)
 
 
-def load_document(document: Json, name: str) -> Plan:
-    """A plan from its parsed document. Raises BadInputError."""
+def load_document(document: Json, name: str, beside: Beside | None = None) -> Plan:
+    """A plan from its parsed document, with the arrays that its problem names if ``beside`` has them.
+
+    Raises BadInputError.
+    """
     if not isinstance(document, dict) or "solution" not in document:
         raise BadInputError(f"{name} is not a plan (no solution in it)", code="missing_field", where="solution")
     check_version(document, "plan")
     envelope = validate(Envelope, document)
     paper = papers.get(envelope.paper)
     check_version(envelope.problem, "problem")
-    return Plan(
+    plan = Plan(
         paper=paper,
         problem=_part(paper.problem_model, envelope.problem, "problem").sorted(),
         solution=_part(paper.solution_model, envelope.solution, "solution"),
@@ -166,6 +177,18 @@ def load_document(document: Json, name: str) -> Plan:
         solver=envelope.solver,
         planner=envelope.planner,
     )
+    return plan if beside is None else with_arrays(plan, beside)
+
+
+def with_arrays(plan: Plan, beside: Beside) -> Plan:
+    """The plan with the arrays that its problem names, or with the reason why they cannot be used in ``unread``."""
+    if plan.paper.attach is None:
+        return replace(plan, beside=beside)
+    try:
+        problem = plan.paper.attach(plan.problem, beside).problem
+    except BadInputError as error:
+        return replace(plan, beside=beside, unread=error)
+    return replace(plan, problem=problem, beside=beside, unread=None)
 
 
 def _part(model: type[BaseModel], document: Json, name: str) -> Any:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from planner import papers
+from planner.beside import Beside, add_digest
 from planner.documents import digest
 from planner.envelope import Inputs, check_version, dump_model
 from planner.errors import BadInputError
@@ -42,10 +43,15 @@ class Posed:
     inputs: Inputs
     cost_error: dict[str, float] | None
     relaxable: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    beside: Beside = field(default_factory=lambda: Beside("."))
 
 
-def pose(document: Json, options: DeriveOptions) -> Posed:
-    """Validate a problem document of either cost form and bring it to the explicit form. Raises BadInputError."""
+def pose(document: Json, options: DeriveOptions, beside: Beside | None = None) -> Posed:
+    """Validate a problem document of either cost form and bring it to the explicit form. Raises BadInputError.
+
+    What it names by file is read from ``beside``, by default the folder of the options.
+    """
+    beside = beside or Beside(options.base_folder)
     paper = paper_of(document)
     derivation: Derivation[Any] | None = None
     if "derive" in document:
@@ -59,6 +65,12 @@ def pose(document: Json, options: DeriveOptions) -> Posed:
                 where="derive",
             )
         problem = validate(paper.problem_model, document)
+    arrays = dict(derivation.arrays) if derivation else {}
+    if paper.attach is not None:
+        attached = paper.attach(problem, beside)
+        problem = attached.problem
+        for name, sha256 in attached.files.items():
+            add_digest(arrays, name, sha256, "derive")
     problem = problem.sorted()
     return Posed(
         paper,
@@ -68,8 +80,9 @@ def pose(document: Json, options: DeriveOptions) -> Posed:
             derive=derivation.derive if derivation else None,
             profile=derivation.profile if derivation else None,
             profile_sha256=derivation.profile_sha256 if derivation else None,
-            arrays=dict(derivation.arrays) if derivation else {},
+            arrays=arrays,
         ),
         dict(derivation.cost_error) if derivation and derivation.cost_error else None,
         derivation.relaxable if derivation else {},
+        beside,
     )

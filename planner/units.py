@@ -31,6 +31,16 @@ def amount(value: float, unit: str) -> str:
     return f"{value:,.0f} {unit}".rstrip() if large else f"{value:.4g} {unit}".rstrip()
 
 
+def told(value: float, unit: str) -> str:
+    """A quantity for people, and in SI behind it, whole or in ten digits, where that says more."""
+    number = f"{value:.0f}" if float(value).is_integer() and abs(value) < 2**53 else f"{value:.10g}"
+    if not unit:
+        return number
+    digits = 3 if unit == "bytes" else 4
+    exact = float(f"{value:.{digits}g}") == value
+    return amount(value, unit) if exact else f"{amount(value, unit)} ({number} {unit})"
+
+
 def scale(longest: float, unit: str) -> tuple[float, str]:
     """In what to write many amounts of a unit up to ``longest``, so that they are short: its size, its name."""
     if unit != "s":

@@ -83,23 +83,33 @@ def _explain(error: ValidationError, model: type[BaseModel], document: Json) -> 
     code = _CODES.get(kind) or ("out_of_range" if kind in _RANGE_TYPES else "wrong_type")
     message = str(fault["msg"])
     context = fault.get("ctx", {})
+    beside = ""
     if kind == "value_error":
         cause = context.get("error")
         if isinstance(cause, _FaultError):
             return BadInputError(cause.message, code=cause.code, where=_join(where, cause.where))
         message = message.removeprefix("Value error, ")
     elif kind == "missing":
-        message = f'missing field "{names[-1] if names else "?"}"'
+        beside = _beside_it(fault, faults)
+        message = f'missing field "{names[-1] if names else "?"}"{beside}'
     elif kind == "extra_forbidden":
         name = str(fault["loc"][-1])
         message = f'unknown field "{name[:80]}"{nearest(name, _known_fields(model, fault["loc"][:-1]))}'
     else:
         message = f"{message[:1].lower()}{message[1:]}, got {shown_value(fault.get('input'))}"
         message = "expected " + message.replace("input should be ", "").replace(" should have ", " with ")
-    more = len(faults) - 1
+    more = len(faults) - (2 if beside else 1)
     if more and not any(isinstance(f["loc"][0] if f["loc"] else "", int) for f in faults):
         message += f" (and {more} more)"
     return BadInputError(message, code=code, where=where)
+
+
+def _beside_it(missing: ErrorDetails, faults: list[ErrorDetails]) -> str:
+    """The field that may stand in the missing one's place: an unknown one of the same object."""
+    for fault in faults:
+        if fault["type"] == "extra_forbidden" and fault["loc"][:-1] == missing["loc"][:-1]:
+            return f'; unknown field "{str(fault["loc"][-1])[:80]}"'
+    return ""
 
 
 def _meant(faults: list[ErrorDetails], document: Json) -> ErrorDetails:

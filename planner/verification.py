@@ -23,7 +23,12 @@ class CheckReport:
 
 
 def check_plan(plan: Plan) -> CheckReport:
-    """Recompute feasibility, objective, metrics and every solver-free bound from the plan alone."""
+    """Recompute feasibility, objective, metrics and every solver-free bound from the plan alone.
+
+    Raises BadInputError if arrays that its problem names are missing or are others.
+    """
+    if plan.unread is not None:
+        raise plan.unread
     paper, problem, solution = plan.paper, plan.problem, plan.solution
     violations = list(paper.check(problem, solution))
     if plan.inputs.problem_sha256 != digest(dump_model(problem)):

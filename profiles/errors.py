@@ -67,6 +67,8 @@ def unknown_message(what: str, asked: str, known: Iterable[str]) -> str:
 
 
 def nearest_name(asked: str, known: Iterable[str]) -> str | None:
-    """The known name closest to `asked` by spelling, or None if none is close."""
-    close = difflib.get_close_matches(shown(asked).lower(), list(known), n=1, cutoff=0.5)
+    """The known name that goes on from `asked`, else the closest by spelling, or None if none is close."""
+    word, names = shown(asked).lower(), list(known)
+    longer = [name for name in names if word and name.lower().startswith(word)]
+    close = difflib.get_close_matches(word, longer or names, n=1, cutoff=0.0 if longer else 0.5)
     return close[0] if close else None

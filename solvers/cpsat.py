@@ -31,8 +31,16 @@ class Answer:
     timed_out: bool = False
 
 
-def run(model: cp_model.CpModel, wanted: list[cp_model.IntVar], limits: Limits, deterministic_time: float) -> Answer:
+def run(
+    model: cp_model.CpModel,
+    wanted: list[cp_model.IntVar],
+    limits: Limits,
+    deterministic_time: float,
+    linearization: int = 1,
+) -> Answer:
     """Solve with one worker per ``limits.workers``, a fixed seed and ``deterministic_time`` × effort.
+
+    ``linearization`` 0 to 2 is how much of the model becomes linear relaxations: none, CP-SAT's default, all.
 
     When the wall-clock limit fires first, the answer depends on the machine and is dropped unless ``keep_best``.
     """
@@ -43,6 +51,7 @@ def run(model: cp_model.CpModel, wanted: list[cp_model.IntVar], limits: Limits, 
     solver.parameters.random_seed = limits.seed
     solver.parameters.max_deterministic_time = deterministic_time * limits.effort
     solver.parameters.relative_gap_limit = limits.gap
+    solver.parameters.linearization_level = linearization
     if limits.time_limit_s is not None:
         solver.parameters.max_time_in_seconds = limits.time_limit_s
     code = _interruptible(solver, model)

@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from enum import StrEnum
+
+Progress = Callable[[float, str], None]
+"""Told the share that is done, 0 to 1, and what is done."""
 
 
 class Status(StrEnum):
@@ -21,6 +25,7 @@ class Limits:
 
     ``effort`` multiplies every iteration count and deterministic time; ``gap`` stops a search early at that relative
     distance from its bound; ``time_limit_s`` is a wall-clock safety net that discards the answer unless ``keep_best``.
+    ``progress`` is told how far a long search is, and changes nothing.
     """
 
     effort: float = 1.0
@@ -29,6 +34,7 @@ class Limits:
     workers: int = 1
     time_limit_s: float | None = None
     keep_best: bool = False
+    progress: Progress | None = field(default=None, compare=False, repr=False)
 
 
 @dataclass(frozen=True)

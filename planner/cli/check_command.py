@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from planner.cli.data_option import data_option
+
 if TYPE_CHECKING:
     from planner.certificate import Certificate
     from planner.measured import Against
@@ -16,10 +18,11 @@ if TYPE_CHECKING:
 
 @click.command("check", epilog="Example: plan check plan.json")
 @click.argument("plans", nargs=-1, required=True)
+@data_option
 @click.option("--against", "log", metavar="LOG",
               help="Measured step times beside the prediction: a training log, JSON Lines or CSV.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the output.")
-def command(plans: tuple[str, ...], log: str | None, form: str) -> int:
+def command(plans: tuple[str, ...], data: str | None, log: str | None, form: str) -> int:
     """Recompute feasibility, objective, metrics and solver-free bounds of each PLAN from the plan alone."""
     from planner.api import check, load
     from planner.errors import RefutedError
@@ -30,7 +33,7 @@ def command(plans: tuple[str, ...], log: str | None, form: str) -> int:
     refuted: list[tuple[str, Violation]] = []
     results = []
     for path in plans:
-        plan = load(path)
+        plan = load(path, data)
         report = check(plan)
         refuted += [(path, violation) for violation in report.violations]
         against = None if report.violations else _against(plan, times, log)

@@ -6,18 +6,21 @@ from typing import Any
 
 import click
 
-from planner.cli.solving import make_options, read_problem, solve_options, time_limit
+from planner.cli.data_option import data_option
+from planner.cli.solving import make_options, read_problem, solve_options, time_limit, told
 
 
 @click.command("compare", epilog="Example: plan example zellige | plan compare -")
 @click.argument("problem")
 @solve_options
+@data_option
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the output.")
 def command(
     problem: str,
     settings: tuple[str, ...],
     profile: str | None,
     extrapolate: str | None,
+    data: str | None,
     form: str,
     **budget: Any,
 ) -> None:
@@ -28,8 +31,8 @@ def command(
 
     document = read_problem(problem, settings)
     options = make_options(problem, profile, extrapolate, **budget)
-    with time_limit(budget["time_limit"], budget["keep_best"]), progress("comparing"):
-        comparison = compare_document(document, options)
+    with time_limit(budget["time_limit"], budget["keep_best"]), progress("comparing") as tell:
+        comparison = compare_document(document, told(options, tell), data)
     if form == "json":
         from planner.documents import canonical_bytes
 

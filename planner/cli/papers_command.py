@@ -9,7 +9,7 @@ import click
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the output.")
 def command(form: str) -> None:
     """List the formulations: name, decision, citation, methods, exports."""
-    from planner import papers
+    from planner import console, papers
 
     known = [papers.get(name) for name in papers.names()]
     if form == "json":
@@ -30,9 +30,9 @@ def command(form: str) -> None:
         click.echo(canonical_bytes(rows), nl=False)
         return
     for paper in known:
-        click.echo(f"{paper.name}: {paper.title}")
-        click.echo(f"  decides   {paper.decision}")
-        click.echo(f"  source    {paper.citation}")
-        click.echo(f"  methods   {', '.join(paper.methods)}")
-        click.echo(f"  examples  {', '.join(papers.examples(paper.name))}")
-        click.echo(f"  exports   {', '.join(paper.exports) or 'none yet'}")
+        console.say(f"{paper.name}: {paper.title}")
+        console.say(f"  decides   {paper.decision}")
+        console.say(f"  source    {paper.citation}")
+        console.say(f"  methods   {', '.join(paper.methods)}")
+        console.say(f"  examples  {', '.join(papers.examples(paper.name))}")
+        console.say(f"  exports   {', '.join(paper.exports) or 'none yet'}")

@@ -8,12 +8,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from planner.cli.data_option import data_option
+
 if TYPE_CHECKING:
     from planner.json_text import Json
 
 
 @click.command("run", epilog="Example: plan run plan.json --device cpu")
 @click.argument("plan")
+@data_option
 @click.option("--device", type=click.Choice(["cpu", "cuda"]), default="cpu", show_default=True,
               help="Where the ranks run; only cpu today.")  # fmt: skip
 @click.option("--repeats", type=click.IntRange(1, 1000), default=3, show_default=True,
@@ -29,6 +32,7 @@ if TYPE_CHECKING:
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the output.")
 def command(
     plan: str,
+    data: str | None,
     device: str,
     repeats: int,
     model: str | None,
@@ -49,7 +53,7 @@ def command(
 
     if device != "cpu":
         raise BadInputError("plan run executes on cpu only today", code="out_of_range", where="--device")
-    loaded = load(plan)
+    loaded = load(plan, data)
     require_true(loaded)
     options = RunOptions(repeats, library, transport, Stated(_model(model), dtype), force)
     with progress("running"), _terminated_as_interrupted():

@@ -1,4 +1,4 @@
-"""``plan show``: the terminal view of a plan, and what if a number of its problem were another."""
+"""``plan show``: the terminal view of a plan, and what if numbers of its problem were others."""
 
 from __future__ import annotations
 
@@ -6,20 +6,24 @@ from typing import TYPE_CHECKING
 
 import click
 
+from planner.cli.data_option import data_option
+
 if TYPE_CHECKING:
     from planner.plan import Plan
 
 
 @click.command("show", epilog="Example: plan show plan.json --what-if cluster.memory_cap_bytes=+-20%")
 @click.argument("plan")
+@data_option
 @click.option("--what-if", "questions", multiple=True, metavar="PATH=VALUE|±N|±X%",
               help="Solve again with one field of the plan's problem at a VALUE, as --set takes it, or moved over a "
-              "range: ±20%, +5% and -5%, ±3 and +3; ± may be written +-. -3 is the value minus three. Says "
-              "where the decision changes. Repeatable.")  # fmt: skip
+              "range: ±20%, +5% and -5%, ±3 and +3; ± may be written +-. -3 is the value minus three. A percentage "
+              "of a list scales its numbers, of an object its seconds; * is all of a list. derive.… is what the costs "
+              "were derived from, priced again. Says where the decision changes. Repeatable.")  # fmt: skip
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", help="Form of the output.")
 @click.option("--all", "everything", is_flag=True, help="Draw every rank, not only the first 32; cut no list.")
-def command(plan: str, questions: tuple[str, ...], form: str, everything: bool) -> None:
-    """Draw PLAN in the terminal: load and memory per rank, what is split how, the certificate in words.
+def command(plan: str, data: str | None, questions: tuple[str, ...], form: str, everything: bool) -> None:
+    """Draw PLAN in the terminal: load per rank and what is split how, or a schedule's timeline; memory; certificate.
 
     With --what-if: how far a number of its problem may move before the decision changes, and what the objective does.
     """
@@ -27,7 +31,7 @@ def command(plan: str, questions: tuple[str, ...], form: str, everything: bool) 
     from planner.reports.terminal import print_plan, summary_object
     from planner.verification import require_true
 
-    loaded = load(plan)
+    loaded = load(plan, data)
     if questions:
         _answer(loaded, questions, form, everything)
         return

@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 
-from planner.cli.solving import echo_timings, make_options, read_problem, solve_options, time_limit
+from planner.cli.solving import echo_timings, make_options, read_problem, solve_options, time_limit, told
 
 
 @click.command("solve", epilog="Example: plan example zellige | plan solve - -o plan.json")
@@ -32,8 +32,8 @@ def command(
     document = read_problem(problem, settings)
     options = make_options(problem, profile, extrapolate, **budget)
     timings: dict[str, float] = {}
-    with time_limit(budget["time_limit"], budget["keep_best"]), progress("solving"):
-        plan = solve(document, options, timings)
+    with time_limit(budget["time_limit"], budget["keep_best"]), progress("solving") as tell:
+        plan = solve(document, told(options, tell), timings)
     dump(plan, "-" if output is None else output)
     if output not in (None, "-"):
         if form == "json":

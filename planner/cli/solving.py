@@ -6,6 +6,7 @@ import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -43,7 +44,7 @@ _SOLVE_OPTIONS = (
     click.option("--effort", type=FiniteRange(0.001, 10000), default=1.0, show_default=True,
                  help="Multiplier of the deterministic budgets."),
     click.option("--gap", type=FiniteRange(0, 1), default=0.0, help="Stop at this relative gap."),
-    click.option("--certify", is_flag=True, help="Spend up to a minute more on the bound."),
+    click.option("--certify", is_flag=True, help="Spend more on the bound: a minute at most, or all of a search box."),
     click.option("--time-limit", type=FiniteRange(0, 1e9, min_open=True), metavar="S",
                  help="Wall-clock safety net; when it fires no plan is written."),
     click.option("--keep-best", is_flag=True,
@@ -105,6 +106,11 @@ def make_options(
         limits=Limits(effort=effort, gap=gap, seed=seed, workers=workers, time_limit_s=time_limit, keep_best=keep_best),
         derive=DeriveOptions(profile=profile, extrapolate=extrapolate, base_folder=folder),
     )
+
+
+def told(options: Options, tell: Callable[[float, str], None]) -> Options:
+    """The options with someone to tell how far a long search is."""
+    return replace(options, limits=replace(options.limits, progress=tell))
 
 
 @contextmanager

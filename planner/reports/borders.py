@@ -6,54 +6,67 @@ import itertools
 from collections.abc import Sequence
 
 from planner.difference import Change
-from planner.reports.changes import shown
-from planner.sensitivity.answers import Interval, OverRange, Point
+from planner.reports.quantity import quantity
+from planner.sensitivity.answers import Interval, OverRange, Point, percent_moved
+from planner.sensitivity.refused import Refused
 from planner.units import amount
 
-COLUMNS = ("value", "moved", "objective", "decision")
 Row = tuple[str, str, str, str]
 _CELL = 30
 _FEW = 3
 """As many neighbours, each with another decision, are one row."""
+_NAMED = 3
+"""Parts that differ are named where the plan's decision ends."""
 
 
 def holds(answer: OverRange) -> str:
     """From where to where the decision holds."""
-    home, last, start = answer.home, len(answer.intervals) - 1, answer.course.start
+    home, last = answer.home, len(answer.intervals) - 1
     run = answer.intervals[home]
     if home == 0 == last:
-        return f"the decision holds over the whole range, {where(answer, run.first)} to {where(answer, run.last)}"
+        low, high = _end(answer, run.first, -1), _end(answer, run.last, 1)
+        early = answer.ends_early(-1) or answer.ends_early(1)
+        return f"the decision holds {'wherever it was tried' if early else 'over the whole range'}, {low} to {high}"
     if len(run.points) == 1:
         others = [answer.intervals[home - 1].last] if home > 0 else []
         others += [answer.intervals[home + 1].first] if home < last else []
         near = " and ".join(where(answer, point) for point in others)
         return f"the decision holds at no other value tried, the nearest {near}"
-    low = _edge(answer, run.first, ends=home == 0, stopped=any(stop.value < start for stop in answer.course.stops))
-    high = _edge(answer, run.last, ends=home == last, stopped=any(stop.value > start for stop in answer.course.stops))
+    low = _edge(answer, run.first, -1) if home == 0 else where(answer, run.first)
+    high = _edge(answer, run.last, 1) if home == last else where(answer, run.last)
     if not answer.movement.down:
         return f"the decision holds up to {high}"
     return f"the decision holds from {low} to {high}" if answer.movement.up else f"the decision holds down to {low}"
 
 
-def _edge(answer: OverRange, point: Point, *, ends: bool, stopped: bool) -> str:
-    """A border of the decision, or the end of the range, past which it may go on."""
+def _edge(answer: OverRange, point: Point, side: int) -> str:
+    """An end of the range, past which the decision may go on."""
+    open_end = point.value != answer.course.start and not answer.ends_early(side)
+    return f"beyond {where(answer, point)}" if open_end else _end(answer, point, side)
+
+
+def _end(answer: OverRange, point: Point, side: int) -> str:
     place = where(answer, point)
-    if not ends or point.value == answer.course.start:
-        return place
-    return f"{place} (the end of what is valid)" if stopped else f"beyond {place}"
+    return f"{place} (no valid value found {'below' if side < 0 else 'above'})" if answer.ends_early(side) else place
 
 
-def where(answer: OverRange, point: Point) -> str:
+def where(answer: OverRange, point: Point | Refused) -> str:
     """A value as the question puts it: percentages to percentages."""
     if not answer.movement.relative:
-        return f"{point.value:.6g}"
+        return quantity(answer.movement.path, point.value)
     return f"{_moved(answer, point)} %"
 
 
-def _moved(answer: OverRange, point: Point) -> str:
-    start = answer.course.start
-    share = (point.value - start) / abs(start) * 100
-    return f"{share:+.3g}" if share else "0"
+def _moved(answer: OverRange, point: Point | Refused) -> str:
+    share = percent_moved(answer.course.start, point.value)
+    if not share:
+        return "0"
+    return f"{share:+.3g}" if abs(share) < 1000 else f"{share:+,.0f}"
+
+
+def columns(answer: OverRange) -> tuple[str, str, str, str]:
+    """The names of the columns."""
+    return "value" if answer.scaled_numbers is None else "factor", "moved", "objective", "decision"
 
 
 def rows(answer: OverRange, *, everything: bool) -> tuple[list[Row], int]:
@@ -77,14 +90,15 @@ def rows(answer: OverRange, *, everything: bool) -> tuple[list[Row], int]:
             continue
         for index, run in members:
             home = len(made) if index == answer.home else home
-            made.append(_row(answer, run.points, _decision(answer, run)))
+            made.append(_row(answer, run.points, _decision(answer, run, near=abs(index - answer.home) == 1)))
     return made, home
 
 
 def _row(answer: OverRange, points: Sequence[Point], decision: str) -> Row:
     ends = (points[0], points[-1])
     moved = "" if not answer.course.start else f"{_span([_moved(answer, point) for point in ends])} %"
-    values = _span([f"{point.value:.5g}" for point in ends])
+    path = "" if answer.scaled_numbers else answer.movement.path
+    values = _span([quantity(path, point.value, 5) for point in ends])
     return values, moved, _span([objective(point) for point in ends]), decision
 
 
@@ -99,18 +113,27 @@ def objective(point: Point) -> str:
     return "-" if point.outcome.objective is None else amount(point.outcome.objective, point.outcome.unit)
 
 
-def _decision(answer: OverRange, run: Interval) -> str:
+def _decision(answer: OverRange, run: Interval, *, near: bool) -> str:
     outcome = run.first.outcome
     if outcome.error is not None:
         return f"{outcome.error.kind.replace('_', ' ')}: {outcome.error.code}"
     if run.decision == 0:
         return "as solved again" if answer.again.outcome.changes else "as planned"
-    return in_a_cell(outcome.changes) or parts_differ(outcome.changes, answer.again.parts)
+    differ = parts_differ(outcome.changes, answer.again.parts)
+    return in_a_cell(outcome.changes) or (f"{differ}: {_first_names(outcome.changes)}" if near else differ)
+
+
+def _first_names(changes: Sequence[Change]) -> str:
+    names = [change.path for change in changes[:_NAMED]]
+    return ", ".join(names) + (", ..." if len(changes) > _NAMED else "")
 
 
 def in_a_cell(changes: tuple[Change, ...]) -> str:
     """All changes, where they are short enough for a table, else nothing."""
-    text = ", ".join(f"{change.path} {shown(change.old)} -> {shown(change.new)}" for change in changes[:_CELL])
+    text = ", ".join(
+        f"{change.path} {quantity(change.path, change.old)} -> {quantity(change.path, change.new)}"
+        for change in changes[:_CELL]
+    )
     return text if len(text) <= _CELL else ""
 
 

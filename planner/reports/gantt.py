@@ -33,9 +33,7 @@ class Shown:
 
 def print_timeline(timeline: Timeline, tracks_shown: int) -> None:
     """Title, tracks, ticks, legend, and how many spans no cell shows."""
-    screen = console.out()
-    for line in timeline_lines(timeline, tracks_shown, ascii_only=not console.unicode_ok()):
-        screen.print(line, no_wrap=True, overflow="crop")
+    console.draw(*timeline_lines(timeline, tracks_shown, ascii_only=not console.unicode_ok()))
 
 
 def timeline_lines(timeline: Timeline, tracks_shown: int, *, ascii_only: bool) -> list[Text]:

@@ -10,7 +10,8 @@ from planner.difference import Change
 from planner.printable import printable
 from planner.reports import borders
 from planner.reports.borders import parts_differ, where
-from planner.reports.changes import change_line, shown
+from planner.reports.changes import change_line
+from planner.reports.quantity import quantity
 from planner.sensitivity.answers import Again, AtValue, Outcome, OverRange, Point
 from planner.units import amount, percent
 
@@ -34,8 +35,9 @@ def print_what_if(answer: AtValue | OverRange, *, everything: bool = False) -> N
 
 def _print_value(answer: AtValue, everything: bool) -> None:
     outcome, again = answer.outcome, answer.again
-    old = "not set in the plan" if answer.old is None else f"{shown(answer.old)} in the plan"
-    asked = f"{again.paper}: with {answer.path} = {shown(answer.new)} ({old})"
+    old = "not set in the plan" if answer.old is None else f"{quantity(answer.path, answer.old, 9)} in the plan"
+    new = "null" if answer.new is None else quantity(answer.path, answer.new, 9)
+    asked = f"{again.paper}: with {answer.path} = {new} ({old})"
     if outcome.error is not None:
         _say(f"{asked} there is no plan")
         _print_error(outcome)
@@ -46,6 +48,8 @@ def _print_value(answer: AtValue, everything: bool) -> None:
         if changes:
             console.say(f"{title}: {len(changes)} changed")
             _print_changes(changes, everything)
+    for warned in outcome.warnings:
+        _say(f"warning: {warned.code}: {warned.message}", indent="  ")
 
 
 def _goes(again: Again, outcome: Outcome) -> str:
@@ -63,19 +67,26 @@ def _beside(again: Again, outcome: Outcome) -> str:
 
 
 def _print_range(answer: OverRange, everything: bool) -> None:
-    path, start = answer.movement.path, answer.course.start
     _say(f"{answer.again.paper}: {borders.holds(answer)}")
-    _say(f"{path} is {shown(start)} in the plan; moved by {answer.movement.text}, {len(answer.points)} values solved")
+    _say(f"{_what_moves(answer)}, {len(answer.points)} values solved")
     console.say()
     rows, home = borders.rows(answer, everything=everything)
     shown_rows = len(rows) if everything else _ROWS_SHOWN
     first = max(0, min(home - shown_rows // 2, len(rows) - shown_rows))
-    console.print_table(borders.COLUMNS, rows[first : first + shown_rows])
+    console.print_table(borders.columns(answer), rows[first : first + shown_rows])
     if len(rows) > shown_rows:
         console.say(f"and {len(rows) - shown_rows} more (--all)")
     for point in _worth_telling(answer):
         if everything or point.outcome.error is not None or not borders.in_a_cell(point.outcome.changes):
             _print_other(answer, point, everything)
+
+
+def _what_moves(answer: OverRange) -> str:
+    movement, numbers = answer.movement, answer.scaled_numbers
+    if numbers is None:
+        start = quantity(movement.path, answer.course.start, 9)
+        return f"{movement.path} is {start} in the plan; moved by {movement.text}"
+    return f"{movement.path} moved by {movement.text}: scales {numbers:,} number{'s' if numbers > 1 else ''}"
 
 
 def _worth_telling(answer: OverRange) -> Iterator[Point]:
@@ -128,14 +139,17 @@ def _about_range(answer: OverRange) -> Iterator[str]:
     ]
     if said:
         yield f"objective: {amount(again.objective, again.unit)} in the plan, {', '.join(said)}"
-    yield from _about(again, [point.outcome for point in answer.points])
-    yield from (f"not valid at {shown(stop.value)}: {stop.message}" for stop in course.stops)
+    outcomes = [point.outcome for point in answer.points]
+    if not any(outcome.error or outcome.changes or outcome.metrics for outcome in outcomes):
+        yield "no figure of the plan changes with it: there is room, or the plan does not use it"
+    yield from _about(again, outcomes)
+    for stop in course.stops:
+        place = "" if stop.where in (None, answer.movement.path) else f" (at {stop.where})"
+        yield f"not valid at {where(answer, stop)}: {stop.message}{place}"
     if course.skipped:
         nearest = min(course.skipped, key=lambda refused: abs(refused.value - course.start))
-        yield (
-            f"of the whole numbers looked at {len(course.skipped)} are not valid, such as {nearest.value}: "
-            f"{nearest.message}"
-        )
+        such = quantity(answer.movement.path, nearest.value, 9)
+        yield f"of the whole numbers looked at {len(course.skipped)} are not valid, such as {such}: {nearest.message}"
     if len(answer.intervals) > 1 and isinstance(course.start, float):
         yield "changes are located to 0.1 % of the value; one that comes and goes between two values tried is not seen"
     if not answer.complete:
@@ -145,6 +159,8 @@ def _about_range(answer: OverRange) -> Iterator[str]:
 def _about(again: Again, outcomes: Iterable[Outcome]) -> Iterator[str]:
     """How far to trust the answer."""
     planned = again.outcome
+    if again.other is not None:
+        yield f"priced again the plan's problem is another: {again.other}; changes are counted from today's"
     made = [outcome for outcome in outcomes if outcome.error is None]
     if planned.changes:
         others = [f"planner {again.planner}"] if again.planner else []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 
 from rich.text import Text
@@ -20,10 +21,12 @@ _UNICODE = ("█", "▓", "▒", "░", "▪", "▫")
 _ASCII = ("#", "=", "+", "-", "o", ".")
 _BAR_WIDTH = 44
 _LINES_SHOWN = 32
+TOLD = 0.01
+"""The share of a plan's time that is worth a word: the table's error between rows says nothing of modelled parts."""
 
 
-def progress(message: str) -> AbstractContextManager[None]:
-    """A spinner on a terminal, nothing elsewhere."""
+def progress(message: str) -> AbstractContextManager[Callable[[float, str], None]]:
+    """A spinner on a terminal, nothing elsewhere; what it gives is told how far a long search is."""
     return console.spinner(message)
 
 
@@ -40,6 +43,9 @@ def certificate_words(plan: Plan) -> str:
     if plan.cost_error:
         off = percent(plan.cost_error["median"])
         trust = f"under this table, which is itself off by {off} in the median between its rows"
+        modelled = plan.sources.get("modelled", 0.0)
+        if modelled >= TOLD:
+            trust += f"; {percent(modelled)} of the time is modelled, maybe further off"
     return f"{claim} {trust}"
 
 
@@ -101,15 +107,13 @@ def _print_bars(bars: Bars, shown: int) -> None:
         title.append("  ")
         title.append(glyphs[kinds.index(kind) % len(glyphs)], style=style(kinds.index(kind)))
         title.append(f" {printable(kind)}", style="not bold")
-    screen = console.out()
-    screen.print(title)
+    console.draw(title)
     longest = max([sum(s.amount for s in bar.segments) for bar in bars.bars] + [bars.limit or 0.0]) or 1.0
     label_width = max(len(bar.label) for bar in bars.bars)
-    for bar in bars.bars[:shown]:
-        screen.print(_bar_text(bar, kinds, glyphs, longest, label_width, bars.limit), no_wrap=True, overflow="crop")
+    console.draw(*(_bar_text(bar, kinds, glyphs, longest, label_width, bars.limit) for bar in bars.bars[:shown]))
     hidden = len(bars.bars) - shown
     if hidden > 0:
-        screen.print(f"{'':>{label_width}} and {hidden} more (--all)")
+        console.say(f"{'':>{label_width}} and {hidden} more (--all)")
 
 
 def _bar_text(

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from planner.difference import Change
 from planner.errors import PlanError
 from planner.json_text import Json
+from planner.paper import Warned
 from planner.sensitivity.course import Course
 from planner.sensitivity.movement import Movement, Number
 
@@ -17,7 +18,8 @@ class Outcome:
     """What solving gave: a plan, or the ``error`` that says why there is none.
 
     ``changes`` are the decisions, and ``metrics`` the figures, that differ from those they are compared with; ``gap``
-    is how far the objective, in ``unit``, may be from the best possible, ``method`` what found it.
+    is how far the objective, in ``unit``, may be from the best possible, ``method`` what found it. ``warnings`` are
+    those that the others do not have.
     """
 
     error: PlanError | None = None
@@ -27,6 +29,7 @@ class Outcome:
     method: str | None = None
     changes: tuple[Change, ...] = ()
     metrics: tuple[Change, ...] = ()
+    warnings: tuple[Warned, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,8 @@ class Again:
     """The plan's own problem solved again, by its method, seed and effort.
 
     ``outcome.changes`` are against the plan: none if it came out again. ``parts`` is how many values a decision holds;
-    ``planner`` and ``version`` are the plan's planner and solver where they are not today's.
+    ``planner`` and ``version`` are the plan's planner and solver where they are not today's. ``other`` says why what
+    was solved is not the plan's problem, where its costs, derived again, are others.
     """
 
     outcome: Outcome
@@ -43,6 +47,7 @@ class Again:
     parts: int
     planner: str | None
     version: str | None
+    other: str | None = None
 
     @property
     def unit(self) -> str:
@@ -64,22 +69,24 @@ class Again:
             "gap": self.outcome.gap,
             "method": self.outcome.method,
             "parts": self.parts,
+            "other_problem": self.other,
         }
 
 
 @dataclass(frozen=True)
 class Point:
-    """One value of the field. ``decision`` numbers what is decided there, 0 as at the field's own value."""
+    """One value, or factor. ``decision`` numbers what is decided there, 0 as at the plan's own."""
 
     value: Number
     decision: int
     outcome: Outcome
 
-    def as_object(self) -> dict[str, Json]:
-        """For a program."""
+    def as_object(self, start: Number) -> dict[str, Json]:
+        """For a program; per cent are of ``start``, the plan's own value."""
         outcome = self.outcome
         return {
             "value": self.value,
+            "percent": percent_moved(start, self.value),
             "decision": self.decision,
             "objective": outcome.objective,
             "gap": outcome.gap,
@@ -108,12 +115,20 @@ class Interval:
         """What is decided in it."""
         return self.first.decision
 
-    def as_object(self) -> dict[str, Json]:
-        """For a program."""
-        error = self.first.outcome.error
+    def ends(self, start: Number) -> dict[str, Json]:
+        """From where to where, as values and in per cent of ``start``, the plan's own."""
         return {
             "from": self.first.value,
             "to": self.last.value,
+            "from_percent": percent_moved(start, self.first.value),
+            "to_percent": percent_moved(start, self.last.value),
+        }
+
+    def as_object(self, start: Number) -> dict[str, Json]:
+        """For a program."""
+        error = self.first.outcome.error
+        return {
+            **self.ends(start),
             "decision": self.decision,
             "objective_from": self.first.outcome.objective,
             "objective_to": self.last.outcome.objective,
@@ -152,17 +167,20 @@ class AtValue:
             "error": outcome.error.as_object() if outcome.error else None,
             "decisions": _changes(outcome.changes),
             "metrics": _changes(outcome.metrics),
+            "warnings": [vars(warned) for warned in outcome.warnings],
         }
 
 
 @dataclass(frozen=True)
 class OverRange:
-    """The answer to a movement. ``home`` is the interval of the field's own value: the range where the plan holds.
+    """The answer to a movement. ``home`` is the interval of the plan's own value: the range where the plan holds.
 
-    ``complete`` is False where the solves ended before every switching value was located.
+    Values are those of the number moved; where ``scaled_numbers`` says how many move together, they are the factor that
+    scales them, 1 in the plan. ``complete`` is False where the solves ended before every switching value was located.
     """
 
     movement: Movement
+    scaled_numbers: int | None
     course: Course
     again: Again
     intervals: tuple[Interval, ...]
@@ -174,27 +192,38 @@ class OverRange:
         """Every value that was solved, ascending."""
         return tuple(point for interval in self.intervals for point in interval.points)
 
+    def ends_early(self, side: int) -> bool:
+        """Whether below (-1) or above (1) values end before the movement does."""
+        return any((stop.value - self.course.start) * side > 0 for stop in self.course.stops)
+
     def as_object(self) -> dict[str, Json]:
         """For a program; ``decisions`` are by their numbers, each the changes against decision 0."""
-        holds = self.intervals[self.home]
+        holds, start = self.intervals[self.home], self.course.start
         outcomes = {point.decision: point.outcome for point in self.points}
         return {
             "path": self.movement.path,
             "movement": self.movement.text,
-            "old": self.course.start,
+            "moves": "value" if self.scaled_numbers is None else "factor",
+            "numbers": self.scaled_numbers or 1,
+            "old": start,
             "again": self.again.as_object(),
             "holds": {
-                "from": holds.first.value,
-                "to": holds.last.value,
+                **holds.ends(start),
                 "changes_below": self.home > 0,
                 "changes_above": self.home < len(self.intervals) - 1,
             },
-            "intervals": [interval.as_object() for interval in self.intervals],
+            "ends_early": {"below": self.ends_early(-1), "above": self.ends_early(1)},
+            "intervals": [interval.as_object(start) for interval in self.intervals],
             "decisions": [_changes(outcomes[decision].changes) for decision in sorted(outcomes)],
-            "points": [point.as_object() for point in self.points],
+            "points": [point.as_object(start) for point in self.points],
             "not_valid": [vars(refused) for refused in (*self.course.stops, *self.course.skipped)],
             "complete": self.complete,
         }
+
+
+def percent_moved(start: Number, value: Number) -> float | None:
+    """How far a value is from the plan's own, in per cent of that; None where that is 0."""
+    return (value - start) / abs(start) * 100 if start else None
 
 
 def _changes(changes: Sequence[Change]) -> list[dict[str, Json]]:

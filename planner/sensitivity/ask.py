@@ -5,18 +5,16 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 
-from planner.envelope import dump_model
 from planner.errors import BadInputError
-from planner.fields import get_field, set_field
+from planner.fields import find_places, set_field
 from planner.json_text import Json
-from planner.paper import DeriveOptions
 from planner.plan import Plan
-from planner.pose import pose
 from planner.sensitivity.answers import AtValue, Interval, OverRange, Point
 from planner.sensitivity.course import Course, course
-from planner.sensitivity.movement import Movement, Number, Setting, number_at, parse_what_if
-from planner.sensitivity.trials import Trials, plain, solve_again, solve_changed
-from planner.validation import validate
+from planner.sensitivity.movement import Movement, Number, Setting, parse_what_if
+from planner.sensitivity.quantities import quantities_at
+from planner.sensitivity.source import Source, source_of
+from planner.sensitivity.trials import Trials, solve_again, solve_changed
 from planner.verification import require_true
 
 _SWEEP_SHARE = 0.6
@@ -29,56 +27,59 @@ def what_if(plan: Plan, question: str, progress: Progress | None = None) -> AtVa
     """Answer PATH=VALUE, PATH=±N or PATH=±X% about a plan. The same question always gets the same answer.
 
     Raises RefutedError for a plan that is not true, BadInputError for a question that makes no sense or a value that
-    is not valid, and InfeasibleError or LimitError if the plan's own problem cannot be solved again.
+    is not valid or has no price, and InfeasibleError or LimitError if the plan's own problem cannot be solved again.
     """
     require_true(plan)
     wanted = parse_what_if(question)
     tell = progress or (lambda _done, _what: None)
-    return _at_value(plan, wanted, tell) if isinstance(wanted, Setting) else _over_range(plan, wanted, tell)
+    tell(0.0, "what is asked about")
+    source = source_of(plan, wanted.path)
+    if isinstance(wanted, Setting):
+        return _at_value(plan, source, wanted, tell)
+    return _over_range(plan, source, wanted, tell)
 
 
-def _at_value(plan: Plan, wanted: Setting, tell: Progress) -> AtValue:
-    document = plain(dump_model(plan.problem))
+def _at_value(plan: Plan, source: Source, wanted: Setting, tell: Progress) -> AtValue:
+    document = source.fresh()
     set_field(document, wanted.path, wanted.value)
-    pose(document, DeriveOptions())  # a value that is not valid is no answer: it is refused before any solve
+    refused = source.unposed(document)  # refused before any solve
+    if refused is not None:
+        raise refused
     tell(0.0, "as it is")
-    options, base, again = solve_again(plan)
+    options, base, again = solve_again(plan, source)
     tell(0.5, "changed")
-    outcome, _ = solve_changed(document, options, base)
-    return AtValue(wanted.path, _present(plan, wanted.path), wanted.value, again, outcome)
+    outcome, _ = solve_changed(source, document, options, base)
+    return AtValue(wanted.path, _present(source, wanted.path), wanted.value, again, outcome)
 
 
-def _present(plan: Plan, path: str) -> Json:
+def _present(source: Source, path: str) -> Json:
     try:
-        return get_field(_with_absent(plan), path)
+        return find_places(source.fresh(), path)[0].value
     except BadInputError:
         return None
 
 
-def _with_absent(plan: Plan) -> Json:
-    """The problem with its optional fields, null where they are not set."""
-    return plain(plan.problem.model_dump())
-
-
-def _over_range(plan: Plan, wanted: Movement, tell: Progress) -> OverRange:
-    start = number_at(_with_absent(plan), wanted)
-    document = plain(dump_model(plan.problem))
+def _over_range(plan: Plan, source: Source, wanted: Movement, tell: Progress) -> OverRange:
+    quantities_at(source.fields(), wanted)  # what is not set is told from what is unknown
+    document = source.fresh()
+    quantities = quantities_at(document, wanted)
+    start = quantities.start
 
     def refusal(value: Number) -> BadInputError | None:
-        set_field(document, wanted.path, value)
-        try:
-            validate(plan.paper.problem_model, document)
-        except BadInputError as error:
-            return error
-        return None
+        quantities.move(value)
+        return source.refusal(document)
 
-    way = course(wanted, start, refusal)
+    def unposed(value: Number) -> BadInputError | None:
+        quantities.move(value)
+        return source.unposed(document)
+
+    way = course(wanted, start, refusal, unposed)
     tell(0.0, "as it is")
-    options, base, again = solve_again(plan)
-    trials = Trials(document, wanted.path, start, options, base)
+    options, base, again = solve_again(plan, source)
+    trials = Trials(source, document, quantities, options, base)
     intervals = search(trials, way, tell)
     home = next(i for i, run in enumerate(intervals) if run.first.value <= start <= run.last.value)
-    return OverRange(wanted, way, again, intervals, home, not trials.stopped)
+    return OverRange(wanted, quantities.scaled_numbers, way, again, intervals, home, not trials.stopped)
 
 
 def search(trials: Trials, way: Course, tell: Progress) -> tuple[Interval, ...]:

@@ -3,41 +3,28 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from planner.errors import BadInputError
 from planner.json_text import is_64_bit
 from planner.sensitivity.movement import Movement, Number
+from planner.sensitivity.refused import Refusal, Refused
+from planner.sensitivity.whole_numbers import valid_between, whole_numbers
 
 POINTS = 16
-"""Values that a sweep tries first beside the field's own, evenly spaced; half of them on each of two sides."""
+"""Values that a sweep tries first beside the plan's own, evenly spaced; half of them on each of two sides."""
 TOLERANCE = 1e-3
 """Between two floats whose difference is at most this share of the larger one, nothing more is looked for."""
 FINE = 1e-2
 """The same as a share of the whole movement, where that is less."""
-LOOKED_AT = 128
-"""Integers of a wide range that are validated, evenly spaced; POINTS of the valid ones are solved."""
-
-Refusal = Callable[[Number], BadInputError | None]
-"""Why a value of the field does not validate, None if it does."""
-
-
-@dataclass(frozen=True)
-class Refused:
-    """A value of the field that does not validate."""
-
-    value: Number
-    code: str
-    message: str
 
 
 @dataclass(frozen=True)
 class Course:
-    """The valid values to try, ascending, the field's own among them.
+    """The valid values to try, ascending, the plan's own among them.
 
-    ``stops`` are the first values on each side that do not validate, where floats end before the movement does;
-    ``skipped`` are integers on the way that do not.
+    ``stops`` are the first values found on each side past which none is, where they end before the movement does;
+    ``skipped`` are integers on the way that are not valid.
     """
 
     start: Number
@@ -50,21 +37,19 @@ class Course:
     def between(self, low: Number, high: Number) -> Number | None:
         """A value to try between two, None where they are next to each other or close enough."""
         if isinstance(self.start, int):
-            return self._integer_between(int(low), int(high))
+            return valid_between(int(low), int(high), self.refusal)
         if high - low <= min(TOLERANCE * max(abs(low), abs(high), abs(self.start)), self.finest):
             return None
         middle = _middle(self.start, low, high)
         return middle if low < middle < high else None
 
-    def _integer_between(self, low: int, high: int) -> int | None:
-        middle = (low + high) // 2
-        offsets = (sign * size for size in range(LOOKED_AT // 2) for sign in (1, -1))
-        inside = (middle + offset for offset in offsets if low < middle + offset < high)
-        return next((value for value in inside if self.refusal(value) is None), None)
 
+def course(movement: Movement, start: Number, refusal: Refusal, unposed: Refusal) -> Course:
+    """The values to try. Those that ``refusal`` refuses, which is asked often, are left out.
 
-def course(movement: Movement, start: Number, refusal: Refusal) -> Course:
-    """The values to try. Raises BadInputError if no value but ``start`` is valid."""
+    ``unposed`` refuses them as well, and what has no price. It may take long, so it is asked of ends alone: nothing is
+    tried past the first value that it refuses. Raises BadInputError if no value but ``start`` is left.
+    """
     reach = abs(start) * movement.amount / 100 if movement.relative else movement.amount
     ends = (start - reach if movement.down else start, start + reach if movement.up else start)
     if not all(math.isfinite(end) for end in ends) or (
@@ -79,9 +64,12 @@ def course(movement: Movement, start: Number, refusal: Refusal) -> Course:
     skipped: list[Refused] = []
     for end in ends:
         if isinstance(start, int):
-            values += _integers(start, end, per_side, refusal, skipped)
+            found = whole_numbers(start, end, per_side, refusal, unposed)
+            values += found.values
+            skipped += found.skipped
+            stops += found.stops
         elif end != start:
-            values += _floats(start, end, per_side, refusal, stops)
+            values += _floats(start, end, per_side, unposed, stops)
     values = sorted(set(values))
     if len(values) == 1:
         refused = next(iter([*stops, *skipped]), None)
@@ -97,26 +85,6 @@ def course(movement: Movement, start: Number, refusal: Refusal) -> Course:
     )
 
 
-def _integers(start: int, end: float, count: int, refusal: Refusal, skipped: list[Refused]) -> list[int]:
-    side = 1 if end > start else -1
-    far = math.floor(abs(end - start))
-    valid = []
-    for distance in _evenly(far, LOOKED_AT // 2):
-        value = start + side * distance
-        error = refusal(value)
-        if error is None:
-            valid.append(value)
-        else:
-            skipped.append(Refused(value, error.code, error.message))
-    return [valid[position - 1] for position in _evenly(len(valid), count)]
-
-
-def _evenly(last: int, count: int) -> list[int]:
-    """At most ``count`` of 1..last, the last among them."""
-    count = min(last, count)
-    return sorted({-(-last * step // count) for step in range(1, count + 1)})
-
-
 def _floats(start: float, end: float, count: int, refusal: Refusal, stops: list[Refused]) -> list[float]:
     error = refusal(end)
     if error is not None:
@@ -129,7 +97,7 @@ def _floats(start: float, end: float, count: int, refusal: Refusal, stops: list[
                 break
             found = refusal(middle)
             near, far, error = (middle, far, error) if found is None else (near, middle, found)
-        stops.append(Refused(far, error.code, error.message))
+        stops.append(Refused.of(far, error))
         end = near
     shares = [step / count for step in range(1, count + 1)]
     low, high = sorted((start, end))

@@ -1,4 +1,4 @@
-"""What is asked of one field: ``PATH=VALUE``, ``PATH=±N`` or ``PATH=±X%``."""
+"""What is asked about a path: ``PATH=VALUE``, ``PATH=±N`` or ``PATH=±X%``."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import re
 from dataclasses import dataclass
 
 from planner.errors import BadInputError
-from planner.fields import get_field, parse_setting
+from planner.fields import parse_setting
 from planner.json_text import Json
 
 OPTION = "--what-if"
@@ -32,7 +32,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class Movement:
-    """One number moved by up to ``amount``, or ``amount`` percent, ``down`` or ``up`` or both; ``text`` as given."""
+    """What moves by up to ``amount``, or ``amount`` percent, ``down`` or ``up`` or both; ``text`` as given."""
 
     path: str
     text: str
@@ -68,30 +68,3 @@ def _refuse_unread(path: str) -> None:
         raise BadInputError(
             f'"{top}" is no quantity of the problem: no decision follows from it', code="out_of_range", where=path
         )
-    if top == "derive":
-        raise BadInputError(
-            "a plan is asked about the explicit costs that it holds, not about what they were derived from; "
-            "its fields are those that plan expand prints",
-            code="unknown_field",
-            where=path,
-        )
-
-
-def number_at(document: Json, movement: Movement) -> Number:
-    """The number that is moved. Raises BadInputError, also for a percentage of 0."""
-    value = get_field(document, movement.path)
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise BadInputError(f"expected a number to move, got {_kind(value)}", code="wrong_type", where=movement.path)
-    if movement.relative and value == 0:
-        raise BadInputError("0 has no percentage; say ±N", code="out_of_range", where=movement.path)
-    return value
-
-
-def _kind(value: Json) -> str:
-    if isinstance(value, dict):
-        return f"an object (its fields: {', '.join(sorted(value)[:12])})"
-    if isinstance(value, list):
-        return f"a list of {len(value)}"
-    if value is None:
-        return "a field that is not set; give it a value with PATH=VALUE"
-    return "a boolean" if isinstance(value, bool) else "a string"

@@ -1,4 +1,4 @@
-"""A plan's problem solved again, as it is and with one field at another value."""
+"""A plan's problem solved again, as it is and with quantities moved."""
 
 from __future__ import annotations
 
@@ -6,16 +6,13 @@ from collections.abc import Mapping
 
 from planner import __version__
 from planner.difference import changes_of, count_parts
-from planner.documents import canonical_bytes
-from planner.envelope import dump_model
 from planner.errors import BadInputError, InfeasibleError, LimitError
-from planner.fields import set_field
-from planner.json_text import Json, parse_json
-from planner.paper import DeriveOptions
+from planner.json_text import Json
 from planner.plan import Options, Plan, make_plan
-from planner.pose import pose
 from planner.sensitivity.answers import Again, Outcome, Point
 from planner.sensitivity.movement import Number
+from planner.sensitivity.quantities import Quantities
+from planner.sensitivity.source import Source
 from solvers.report import Limits
 
 MAX_SOLVES = 100
@@ -26,12 +23,7 @@ _RTOL = 1e-9
 _Verdict = tuple[str, str, Mapping[str, Json] | None]
 
 
-def plain(document: Json) -> Json:
-    """Lists instead of tuples, and nothing shared with the model it came from."""
-    return parse_json(canonical_bytes(document).decode(), "the problem")
-
-
-def solve_again(plan: Plan) -> tuple[Options, Plan, Again]:
+def solve_again(plan: Plan, source: Source) -> tuple[Options, Plan, Again]:
     """How the plan's own problem is solved, what that gives, and how it differs from the plan.
 
     A plan names the method that made it, not whether that was asked for: where the choice was the paper's, it may have
@@ -41,7 +33,7 @@ def solve_again(plan: Plan) -> tuple[Options, Plan, Again]:
     if not (0 <= seed < 2**31 and 0.001 <= effort <= 10_000):
         message = f"expected a seed of 31 bits and an effort of 0.001 to 10000, got {seed} and {effort:g}"
         raise BadInputError(message, code="out_of_range", where="solver")
-    posed = pose(plain(dump_model(plan.problem)), DeriveOptions())
+    posed = source.posed
     options = Options(limits=Limits(seed=seed, effort=effort))
     base = make_plan(posed, options)
     if not _gives(base, plan) and plan.solver.method in plan.paper.methods:
@@ -56,6 +48,7 @@ def solve_again(plan: Plan) -> tuple[Options, Plan, Again]:
             objective=base.certificate.objective,
             paper=base.paper.name,
             parts=count_parts(_decisions(base)),
+            other=source.other,
             planner=None if plan.planner == __version__ else plan.planner,
             version=None if same_solver else f"{plan.solver.engine} {plan.solver.version}",
         ),
@@ -67,17 +60,20 @@ def _gives(base: Plan, plan: Plan) -> bool:
     return same and (base.certificate.status, plan.certificate.status) != ("feasible", "optimal")
 
 
-def solve_changed(document: Json, options: Options, base: Plan) -> tuple[Outcome, Mapping[str, Json] | None]:
+def solve_changed(
+    source: Source, document: Json, options: Options, base: Plan
+) -> tuple[Outcome, Mapping[str, Json] | None]:
     """What a problem gives, compared with ``base``, and its decisions, None where there is no plan."""
     try:
-        made = make_plan(pose(document, DeriveOptions()), options)
+        made = make_plan(source.pose(document), options)
     except (BadInputError, InfeasibleError, LimitError) as error:
         return Outcome(error=error), None
     return compare(made, base), _decisions(made)
 
 
 def compare(made: Plan, other: Plan) -> Outcome:
-    """A plan, and its decisions and metrics that are not those of the other."""
+    """A plan, and its decisions, metrics and warnings that are not those of the other."""
+    known = {warned.code for warned in other.warnings}
     before, after = (dict(plan.paper.metrics(plan.solution)) for plan in (other, made))
     return Outcome(
         objective=made.certificate.objective,
@@ -86,6 +82,7 @@ def compare(made: Plan, other: Plan) -> Outcome:
         method=made.solver.method,
         changes=tuple(changes_of("decisions", _decisions(other), _decisions(made))),
         metrics=tuple(changes_of("metrics", before, after, _RTOL)),
+        warnings=tuple(warned for warned in made.warnings if warned.code not in known),
     )
 
 
@@ -94,13 +91,18 @@ def _decisions(plan: Plan) -> dict[str, Json]:
 
 
 class Trials:
-    """The field's values solved so far, its own first, and the different decisions found."""
+    """The values solved so far, the plan's own first, and the different decisions found.
 
-    def __init__(self, document: Json, path: str, start: Number, options: Options, base: Plan) -> None:
+    ``quantities`` are those of ``document``, which is one of ``source`` and changes with each value.
+    """
+
+    def __init__(self, source: Source, document: Json, quantities: Quantities, options: Options, base: Plan) -> None:
+        start = quantities.start
         self.points: dict[Number, Point] = {start: Point(start, 0, compare(base, base))}
         self.stopped = False
+        self._source = source
         self._document = document
-        self._path = path
+        self._quantities = quantities
         self._options = options
         self._base = base
         self._verdicts: list[_Verdict] = [("plan", "", _decisions(base))]
@@ -108,8 +110,8 @@ class Trials:
     def at(self, value: Number) -> Point:
         """What is decided at a value, solved at most once."""
         if value not in self.points:
-            set_field(self._document, self._path, value)
-            outcome, decisions = solve_changed(self._document, self._options, self._base)
+            self._quantities.move(value)
+            outcome, decisions = solve_changed(self._source, self._document, self._options, self._base)
             error = outcome.error
             verdict = ("plan", "", decisions) if error is None else (error.kind, error.code, decisions)
             if verdict not in self._verdicts:

@@ -6,7 +6,7 @@ from functools import lru_cache
 from importlib import resources
 from pathlib import Path
 
-from profiles.errors import ProfileError, UnknownNameError, shown
+from profiles.errors import ProfileError, UnknownNameError, nearest_name, shown
 from profiles.geometry.config_json import read_config
 from profiles.geometry.diffusion_library import geometry_names
 from profiles.geometry.model import ModelGeometry
@@ -29,7 +29,11 @@ def load_model(name_or_path: str | Path) -> ModelGeometry:
     """
     text = str(name_or_path)
     if isinstance(name_or_path, Path) or "/" in text or text.endswith(".json"):
-        return read_model(Path(name_or_path)).geometry()
+        path = Path(name_or_path)
+        near = None if path.exists() else nearest_name(path.name.removesuffix(".json"), model_names())
+        if near is not None:
+            raise ProfileError(f"no file {shown(path.name)}; did you mean the built-in {near!r}?", code="unknown_model")
+        return read_model(path).geometry()
     return _built_in(text)
 
 

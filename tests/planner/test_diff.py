@@ -52,6 +52,19 @@ def test_planner_and_solver_are_ignored(made: Plan) -> None:
     assert compare(made, other).same
 
 
+def test_what_was_looked_up_is_not_listed_number_by_number(made: Plan) -> None:
+    old, new = (
+        dataclasses.replace(
+            made,
+            inputs=made.inputs.model_copy(
+                update={"derive": {"dtype": dtype, "resolved": {"fits": {"alpha_s": alpha_s, "rows": [alpha_s]}}}}
+            ),
+        )
+        for dtype, alpha_s in (("bf16", 1.0), ("fp8", 2.0))
+    )
+    assert [change.path for change in compare(old, new).changes] == ["derive.dtype"]
+
+
 def test_the_order_of_keys_is_ignored(made: Plan, tmp_path: Path) -> None:
     document = json.loads(made.to_bytes())
     (tmp_path / "old.json").write_text(json.dumps(document))
@@ -152,7 +165,7 @@ def test_different_plans_exit_with_1_and_their_changes(plan: Callable[..., Any],
     ran = plan("diff", *files)
     assert (ran.code, ran.err) == (1, "")
     assert "inputs: 2 changed" in ran.out.splitlines()
-    assert "  problem.groups.img.options.0.time_s: 1 -> 1.5 (+50.000%)" in ran.out.splitlines()
+    assert "  problem.groups.img.options.0.time_s: 1 s -> 1.5 s (+50.000%)" in ran.out.splitlines()
 
 
 def test_json_holds_every_change(plan: Callable[..., Any], files: tuple[str, str]) -> None:
@@ -168,7 +181,7 @@ def test_markdown_is_one_table_a_section(plan: Callable[..., Any], files: tuple[
     start = lines.index("### inputs: 2 changed")
     assert lines[start : start + 4] == ["### inputs: 2 changed", "", "| field | old | new |", "|---|---|---|"]
     rows = [line for line in lines if line.startswith("| `")]
-    assert "| `problem.groups.img.options.0.time_s` | 1 | 1.5 (+50.000%) |" in rows
+    assert "| `problem.groups.img.options.0.time_s` | 1 s | 1.5 s (+50.000%) |" in rows
     assert all(row.replace("\\|", "").count("|") == 4 for row in rows), "a | in an id or a value breaks the table"
 
 

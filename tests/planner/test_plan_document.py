@@ -188,6 +188,26 @@ def test_a_bound_at_the_objective_but_for_rounding_proves_it_optimal(objective: 
     assert (made.status, made.gap, made.lower_bound) == ("optimal", 0.0, objective)
 
 
+@given(
+    objective=amounts,
+    rounding=st.tuples(st.floats(-5e-10, 5e-10), st.floats(-5e-10, 5e-10)),
+    order=st.permutations(["exhaustive", "combinatorial"]),
+)
+def test_of_bounds_that_are_met_the_exhaustive_one_is_stated(
+    objective: float, rounding: tuple[float, float], order: list[Any]
+) -> None:
+    bounds = tuple(Bound(objective * (1 + off), kind, kind) for kind, off in zip(order, rounding, strict=True))
+    made = certify(Objective(objective, "max", "tokens/s"), report(), bounds)
+    assert (made.status, made.upper_bound, made.bound_kind) == ("optimal", objective, "exhaustive")
+
+
+def test_an_exhaustive_bound_that_is_not_met_is_no_better_than_another() -> None:
+    weak = Bound(8.0, "exhaustive", "a part"), Bound(9.0, "combinatorial", "LB0")
+    assert certify(Objective(10.0, "min", "s"), report(), weak).bound_kind == "combinatorial"
+    met = Bound(8.0, "exhaustive", "a part"), Bound(10.0, "combinatorial", "LB0")
+    assert certify(Objective(10.0, "min", "s"), report(), met).bound_kind == "combinatorial"
+
+
 @pytest.mark.parametrize(("sense", "bound", "side"), [("min", 10.1, "lower_bound"), ("max", 9.9, "upper_bound")])
 def test_a_bound_past_the_objective_is_never_cut_to_a_proof(sense: str, bound: float, side: str) -> None:
     with pytest.raises(RefutedError) as caught:
@@ -203,6 +223,12 @@ def test_a_bound_of_zero_proves_nothing() -> None:
 def test_zero_is_optimal_where_the_bound_is_zero() -> None:
     made = certify(Objective(0.0, "min", "s"), report(), (Bound(0.0, "combinatorial", "LB0"),))
     assert (made.status, made.gap) == ("optimal", 0.0)
+
+
+@pytest.mark.parametrize("version", [1, 1.0])
+def test_a_version_that_lost_its_quotes_is_asked_to_be_quoted(version: float) -> None:
+    with pytest.raises(BadInputError, match=r'quote it, "1\.0"'):
+        pose({"paper": "zellige", "format_version": version}, DeriveOptions())
 
 
 # --- reading and writing ------------------------------------------------------------------------------------------

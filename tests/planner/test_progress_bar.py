@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from planner.console import progress_bar
+from planner.console import progress_bar, spinner
 
 
 class Stream(io.StringIO):
@@ -35,3 +35,16 @@ def test_a_bar_is_drawn_on_a_terminal_only(terminal: bool, monkeypatch: pytest.M
         assert "25%" in drawn
         assert "gemm [bold] " in drawn
         assert "\x1b[31mm 64" not in drawn  # what is measured is text, whatever it holds
+
+
+@pytest.mark.parametrize("terminal", [True, False])
+def test_a_spinner_says_how_far_a_search_is_on_a_terminal_only(terminal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = Stream(terminal)
+    monkeypatch.setattr(sys, "stderr", stream)
+    monkeypatch.setenv("TERM", "xterm")
+    with spinner("solving") as tell:
+        tell(0.5, "30 of [60] layers\x1b[31m")
+    assert bool(stream.getvalue()) == terminal
+    if terminal:
+        assert "solving: 30 of [60] layers" in stream.getvalue()
+        assert "\x1b[31m" not in stream.getvalue()

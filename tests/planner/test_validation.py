@@ -87,6 +87,12 @@ def test_an_integer_is_a_float_but_not_the_other_way_round() -> None:
         (option(tims_s=1), "unknown_field", "groups.img.options.1.tims_s", 'did you mean "time_s"?'),
         ([{"id": "img", "options": [{}]}], "missing_field", "groups.img.options.0.time_s", 'missing field "time_s"'),
         ([{"options": []}], "missing_field", "groups.0.id", 'missing field "id"'),
+        (
+            [{"id": "img", "options": [{"time": 1.0}]}],
+            "missing_field",
+            "groups.img.options.0.time_s",
+            'missing field "time_s"; unknown field "time"',
+        ),
         ([{"id": 7, "options": [], "kind": "audio"}], "out_of_range", "groups.7.kind", "'image' or 'video'"),
         ([{"id": "", "options": []}], "out_of_range", "groups.0.id", "at least 1 character"),
         ([{"id": True, "options": []}], "wrong_type", "groups.0.id", "got True"),

@@ -191,15 +191,15 @@ def test_presets_hold_the_vendors_numbers(name: str, gpus: int, node: float, fab
     assert device.tier("fabric").bandwidth_bytes_per_s == (None if fabric is None else fabric * 1e9)
 
 
-def test_the_memory_of_a_preset_and_of_its_profile_agree() -> None:
-    # The profile counts GiB where the datasheet says GB: within 8 %.
+def test_a_preset_that_names_a_profile_leaves_the_memory_to_it() -> None:
+    # A datasheet's 80 GB are 80 GiB on the device, and the profile has these: one number however a cluster is written.
     from profiles.library import load
 
     for name in cluster_names():
         (device,) = load_cluster(name).device_classes
         if device.profile is not None:
-            stated = load(device.profile).device.memory_bytes
-            assert device.memory_bytes == pytest.approx(stated, rel=0.08)
+            assert device.memory_bytes is None
+            assert load(device.profile).device.memory_bytes is not None
 
 
 def test_pairs_of_a6000_are_faster_than_the_box() -> None:

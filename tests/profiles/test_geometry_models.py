@@ -251,3 +251,23 @@ def test_lengths_below_one_are_refused() -> None:
         load_model("qwen3-8b").decode_flops(0)
     with pytest.raises(ProfileError, match="expected tokens >= 1, got 0"):
         load_model("qwen3-8b").prefill_flops(0)
+
+
+@pytest.mark.parametrize(
+    ("asked", "nearest"),
+    [("qwen3-235b", "qwen3-235b-a22b"), ("Mixtral-8x7b-instruct", "mixtral-8x7b"), ("gpt-oss", "gpt-oss-20b")],
+)
+def test_an_unknown_model_names_the_one_that_goes_on_from_it_else_the_closest(asked: str, nearest: str) -> None:
+    # By spelling alone qwen3-235b is nearer to qwen3-32b.
+    with pytest.raises(ProfileError, match=f"did you mean '{nearest}'"):
+        load_model(asked)
+
+
+def test_a_published_name_that_is_no_file_names_the_built_in_model() -> None:
+    with pytest.raises(
+        ProfileError, match="no file Qwen3-235B-A22B; did you mean the built-in 'qwen3-235b-a22b'"
+    ) as it:
+        load_model("Qwen/Qwen3-235B-A22B")
+    assert it.value.code == "unknown_model"
+    with pytest.raises(ProfileError, match="cannot read the model"):
+        load_model("./somewhere/else.json")

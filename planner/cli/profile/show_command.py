@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 import click
@@ -32,13 +33,26 @@ def command(profile: str, form: str) -> None:
         for name, value in device.model_dump(exclude_none=True).items():
             if name != "name":
                 console.say(f"  {name}: {_plain(value)}")
-    for source in loaded.document.provenance:
-        console.say(f"  provenance: {_plain(source.model_dump(exclude_none=True))}")
+    for line in _sources(loaded):
+        console.say(f"  {line}")
     console.say("  axes are counts or bytes, latencies are seconds; errors are leave-one-out, relative")
     console.print_table(
         ("table", "dtype", "rows", "range of each axis", "error median", "p90"),
         [_row(table) for table in tables],
     )
+
+
+def _sources(profile: Profile) -> Iterator[str]:
+    """Where the rows come from: each work once, below it what was taken of it."""
+    last = ""
+    for source in profile.document.provenance:
+        version = f", version {source.version}" if source.version else ""
+        work = f"source: {source.title}{version}, {source.licence}"
+        if work != last:
+            yield work
+        last = work
+        yield f"  {source.id}{f' ({source.note})' if source.note else ''}"
+        yield from (f"    {file}" for file in source.files)
 
 
 def _tables(profile: Profile) -> list[dict[str, Json]]:

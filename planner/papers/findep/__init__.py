@@ -1,6 +1,7 @@
 """FinDEP: the best schedule of an MoE layer served by attention GPUs and expert GPUs.
 
-Source: "FinDEP", arXiv 2512.21487; its equations, two of them corrected, are in ``closed_form`` and ``problem``.
+Source: "FinDEP", arXiv 2512.21487. The equations and headings that comments here cite as the page's are those of
+docs/papers/findep.md, which says where it departs from the print.
 Related: MegaScale-Infer (arXiv 2504.02263), whose ping-pong pipeline is a baseline.
 """
 

@@ -1,9 +1,9 @@
-"""How a problem states costs (a line or a table) and amounts of bytes (a number or by cause); page section 6."""
+"""How a problem states costs (a line or a table) and amounts of bytes (a number or by cause), in either form."""
 
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
@@ -11,16 +11,23 @@ from planner.attribution import Causes, Sources
 from planner.validation import Document, Many, fault, shown_value
 
 Seconds = Annotated[float, Field(ge=0, le=1e9)]
+Given = Annotated[Sources | None, Field(description="shares of the time by source, for the reader; null: stated")]
 Amount = Annotated[float, Field(ge=0, le=1e15)]
 Slope = Annotated[float, Field(ge=0, le=1e9)]
+Caution = Literal["narrow_dtype_slower", "cache_rows_stand_in"]
+Cautions = Annotated[
+    dict[Caution, Annotated[str, Field(min_length=1, max_length=400)]] | None,
+    Field(description="what the reader of a plan should know of these prices: warnings by code"),
+]
 
 
 class SampleCost(Document):
     """t = alpha + beta x samples (eq. 1)."""
 
-    alpha_s: Seconds
-    beta_s_per_sample: Slope
-    sources: Sources | None = None
+    alpha_s: Seconds = Field(description="seconds whatever the load")
+    beta_s_per_sample: Slope = Field(description="seconds more with each sample")
+    sources: Given = None
+    cautions: Cautions = None
 
     @model_validator(mode="after")
     def _takes_time(self) -> Self:
@@ -31,9 +38,10 @@ class SampleCost(Document):
 class TokenCost(Document):
     """t = alpha + beta x tokens (eq. 3 and 4)."""
 
-    alpha_s: Seconds
-    beta_s_per_token: Slope
-    sources: Sources | None = None
+    alpha_s: Seconds = Field(description="seconds whatever the load")
+    beta_s_per_token: Slope = Field(description="seconds more with each token")
+    sources: Given = None
+    cautions: Cautions = None
 
     @model_validator(mode="after")
     def _takes_time(self) -> Self:
@@ -44,9 +52,10 @@ class TokenCost(Document):
 class SampleTable(Document):
     """Times at numbers of samples, linear between them: for kernels that no straight line describes."""
 
-    samples: Many[Amount]
-    times_s: Many[Seconds]
-    sources: Sources | None = None
+    samples: Many[Amount] = Field(description="ascending")
+    times_s: Many[Seconds] = Field(description="one for each number of samples")
+    sources: Given = None
+    cautions: Cautions = None
 
     @model_validator(mode="after")
     def _is_a_curve(self) -> Self:
@@ -57,9 +66,10 @@ class SampleTable(Document):
 class TokenTable(Document):
     """Times at numbers of tokens, linear between them."""
 
-    tokens: Many[Amount]
-    times_s: Many[Seconds]
-    sources: Sources | None = None
+    tokens: Many[Amount] = Field(description="ascending")
+    times_s: Many[Seconds] = Field(description="one for each number of tokens")
+    sources: Given = None
+    cautions: Cautions = None
 
     @model_validator(mode="after")
     def _is_a_curve(self) -> Self:

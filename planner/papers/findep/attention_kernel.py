@@ -33,7 +33,7 @@ def _latent(setting: Setting, attention: LatentAttention, samples: Floats) -> tu
             setting.profile, given.context, samples, attention.heads, dtype=dtype, extrapolate=given.extrapolate
         )
 
-    dtype, substituted = _cached(setting, "mla_decode")
+    dtype, substituted = cache_rows(setting, "mla_decode")
     return f"mla_decode/{dtype}", _marked(look_up(dtype), substituted)
 
 
@@ -76,7 +76,7 @@ def _grouped_prefill(setting: Setting, attention: GroupedAttention, length: int,
 def _decode(setting: Setting, attention: GroupedAttention, samples: Floats) -> tuple[str, Priced]:
     """One query a sample over the keys it reads: those of the window where it slides."""
     given = setting.given
-    dtype, substituted = _cached(setting, "decode_attention")
+    dtype, substituted = cache_rows(setting, "decode_attention")
     price = setting.profile.decode_attention(
         attention.keys_read(given.context),
         samples,
@@ -89,7 +89,14 @@ def _decode(setting: Setting, attention: GroupedAttention, samples: Floats) -> t
     return f"decode_attention/{dtype}", _marked(price, substituted)
 
 
-def _cached(setting: Setting, family: str) -> tuple[str, bool]:
+def stands_in(setting: Setting) -> bool:
+    """Whether decoding over a narrower cache than activations takes the rows of a cache as wide as they are."""
+    given = setting.given
+    latent = isinstance(setting.model.kinds[0][0].attention, LatentAttention)
+    return given.phase == "decode" and cache_rows(setting, "mla_decode" if latent else "decode_attention")[1]
+
+
+def cache_rows(setting: Setting, family: str) -> tuple[str, bool]:
     """The dtype of the rows to use, and whether they stand in for a narrower cache that was not measured."""
     given = setting.given
     computed = given.activation_dtype

@@ -1,4 +1,4 @@
-"""What simpler rules give on the same problem (page section 5): same costs, memory, launcher rules, limit and box.
+"""What simpler rules give on the same problem (page, "Baselines"): same costs, memory, launcher rules, limit and box.
 
 Each is tuned to its own best setting and scored by replay. A rule that the launcher does not start, or that meets no
 limit, has no objective. Where shared experts are folded into attention a transfer waits for both: that is the order

@@ -1,4 +1,4 @@
-"""The bound for any order, a second time (page section 4), for the check: no plan of the box can be faster."""
+"""The bound for any order, a second time (page equation 12), for the check: no plan of the box can be faster."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the check reads from the problem alone: seconds, tokens and bytes, by its own arithmetic (page section 3)."""
+"""What the check reads from the problem alone: seconds, tokens and bytes, apart from the search (page equations)."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def durations(problem: FindepProblem, split: Split, m_a: Counts, r2: Counts) -> 
         a=_seconds(problem.attention, samples),
         s=np.zeros(samples.shape) if shared is None else _seconds(shared, samples),
         x=_seconds(split.a2e, m_e * hosted),
-        e=hosted * _seconds(problem.expert if split.expert is None else split.expert, m_e),
+        e=hosted * _seconds(problem.expert_cost(split), m_e),
         y=_seconds(link, m_e * hosted),
         m_e=m_e,
     )
@@ -67,7 +67,8 @@ def _seconds(cost: PerSample | PerToken, amounts: Floats) -> Floats:
 def attention_bytes(memory: Memory, split: Split, m_a: Counts, r1: Counts) -> Floats:
     """Bytes of an attention GPU (eq. 10)."""
     own = split.attention_bytes_per_sample
-    resident = _bytes(memory.attention_bytes_per_sample if own is None else own)
+    common = memory.attention_bytes_per_sample
+    resident = _bytes(own if own is not None else common if common is not None else 0.0)
     workspace = _bytes(memory.attention_workspace_bytes_per_sample)
     return np.asarray(_bytes(memory.attention_fixed_bytes) + m_a * (r1 * resident + workspace))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.papers.findep.free_order import chain_s
+from planner.papers.findep.any_order import chain_s
 from planner.papers.findep.layers import layers
 from planner.papers.findep.problem import Order
 from planner.papers.findep.times import Times
@@ -20,7 +20,7 @@ def asas_s(times: Times, num_layers: int, r1: int | Ints, r2: Ints) -> Floats:
     The print counts (r2 - 1) Y twice; this form equals the replay. Broadcasts.
     """
     X = times.attention_s + times.shared_s
-    F = np.maximum(X, r2 * _slowest(times))
+    F = np.maximum(X, r2 * times.slowest_s)
     G = chain_s(times, r2)
     return np.asarray((num_layers - 1) * np.maximum(G, r1 * F) + np.maximum(X, G) + (np.asarray(r1) - 1) * F)
 
@@ -28,17 +28,17 @@ def asas_s(times: Times, num_layers: int, r1: int | Ints, r2: Ints) -> Floats:
 def aass_period_s(times: Times, r1: int | Ints, r2: Ints) -> Floats:
     """P of AASS (eq. 9) [s]: how much one more layer takes, on average over the cycle of one or two layers."""
     G = chain_s(times, r2)
-    between = np.maximum(times.attention_s, r2 * _slowest(times))
+    between = np.maximum(times.attention_s, r2 * times.slowest_s)
     number = np.asarray(r1)
     around = (G + (number - 1) * between + times.attention_s + number * times.shared_s) / 2
-    loads = np.maximum(number * (times.attention_s + times.shared_s), number * r2 * _slowest(times))
+    loads = np.maximum(number * (times.attention_s + times.shared_s), number * r2 * times.slowest_s)
     return np.asarray(np.maximum(np.maximum(G, loads), around))
 
 
 def aass_first_s(times: Times, r1: int | Ints, r2: Ints) -> Floats:
     """D of AASS with one layer [s]: max(r1 X, G + (r1 - 1) max(t_a, r2 Y))."""
     number = np.asarray(r1)
-    between = np.maximum(times.attention_s, r2 * _slowest(times))
+    between = np.maximum(times.attention_s, r2 * times.slowest_s)
     own = number * (times.attention_s + times.shared_s)
     return np.asarray(np.maximum(own, chain_s(times, r2) + (number - 1) * between))
 
@@ -56,7 +56,3 @@ def replayed_s(times: Times, num_layers: int, r1: int, r2: Ints, order: Order) -
     shared = bool(times.shared_s.any())
     seconds = (times.attention_s, times.shared_s, times.a2e_s, times.expert_s, times.e2a_s)
     return layers(num_layers, r1, order, shared).makespan(seconds, (1, 1, r2, r2, r2))
-
-
-def _slowest(times: Times) -> Floats:
-    return np.maximum(np.maximum(times.a2e_s, times.expert_s), times.e2a_s)

@@ -1,12 +1,15 @@
-"""From the derived-cost form to the explicit one (page section 6)."""
+"""From the derived-cost form to the explicit one (page, "Problem file, derived costs")."""
 
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TypeVar
 
 from planner.derivation.clusters import device_memory, hardware_files, placed, profile_of, refuse_unstated
 from planner.derivation.references import digests, is_file
 from planner.paper import Derivation, DeriveOptions
+from planner.papers.findep.amounts import PerToken, SampleCost, SampleTable, TokenCost, TokenTable
+from planner.papers.findep.cautions import Said
 from planner.papers.findep.derived import Derive, FindepDerivedProblem
 from planner.papers.findep.footprint import bytes_per_sample, memory_of
 from planner.papers.findep.moe_model import moe_model
@@ -16,6 +19,8 @@ from planner.papers.findep.problem import FindepProblem, Memory, Split
 from planner.papers.findep.resolved import error_of, resolved_of
 from planner.papers.findep.setting import Setting
 from planner.validation import validate
+
+C = TypeVar("C", SampleCost | SampleTable, TokenCost | TokenTable)
 
 CAPACITY = "derive.memory.capacity_bytes"
 
@@ -69,9 +74,9 @@ def _explicit(document: FindepDerivedProblem, setting: Setting, prices: Prices, 
         "num_experts": model.experts.count,
         "top_k": model.experts.top_k,
         "tokens_per_sample": given.tokens_per_sample,
-        "attention": prices.attention.per_sample(given.fit),
+        "attention": _said(prices.attention.per_sample(given.fit), prices.attention_cautions),
         "shared_expert": None if prices.shared is None else prices.shared.per_sample(given.fit),
-        "expert": prices.experts[0].per_token(given.fit),
+        "expert": None if len(setting.splits) > 1 else _expert(setting, prices, 0),
         "splits": [_split(setting, prices, row) for row in range(len(setting.splits))],
         "memory": memory,
         "search": document.search,
@@ -83,6 +88,15 @@ def _explicit(document: FindepDerivedProblem, setting: Setting, prices: Prices, 
     return validate(FindepProblem, fields)
 
 
+def _said(cost: C, said: Said | None) -> C:
+    return cost if said is None else cost.model_copy(update={"cautions": said})
+
+
+def _expert(setting: Setting, prices: Prices, row: int) -> PerToken:
+    """The experts' cost of a split: one of several has its own, a single one the problem's."""
+    return _said(prices.experts[row].per_token(setting.given.fit), prices.expert_cautions)
+
+
 def _split(setting: Setting, prices: Prices, row: int) -> Split:
     given, pools = setting.given, setting.splits[row]
     out, back = prices.a2e[row], prices.e2a[row]
@@ -92,7 +106,7 @@ def _split(setting: Setting, prices: Prices, row: int) -> Split:
         expert_gpus=pools.expert_gpus,
         a2e=out.cost(given.fit),
         e2a=None if back is out else back.cost(given.fit),
-        expert=prices.experts[row].per_token(given.fit) if several else None,
+        expert=_expert(setting, prices, row) if several else None,
         attention_bytes_per_sample=bytes_per_sample(setting, pools.expert_gpus) if several and given.memory else None,
     )
 

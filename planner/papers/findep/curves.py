@@ -9,8 +9,8 @@ import numpy as np
 
 from planner.attribution import Sources
 from planner.derivation.account import Account, nine_digits, rounded_shares, sources_of
+from planner.derivation.lines import Line, line_through
 from planner.papers.findep.amounts import SampleCost, SampleTable, TokenCost, TokenTable
-from planner.papers.findep.lines import Line, line_through
 from planner.papers.findep.link_cost import Across
 from planner.papers.findep.setting import Floats
 from profiles.priced import SOURCES

@@ -11,7 +11,7 @@ from pydantic import Field, model_validator
 
 from planner.derivation.hardware import Hardware
 from planner.json_text import Json
-from planner.papers.findep.problem import Rules, Search
+from planner.papers.findep.problem import OF_LIMIT, OF_OBJECTIVE, OF_RULES, Objective, Rules, Search
 from planner.validation import Document, Many, fault, refuse_duplicates
 from profiles.families import DTYPE_BYTES
 from profiles.geometry.spec import ModelSpec
@@ -41,8 +41,8 @@ class MemoryBudget(Document):
 class Pools(Document):
     """GPUs of the two pools."""
 
-    attention_gpus: int = Field(ge=1, le=65536)
-    expert_gpus: int = Field(ge=1, le=65536)
+    attention_gpus: int = Field(ge=1, le=65536, description="GPUs that run attention and the shared experts")
+    expert_gpus: int = Field(ge=1, le=65536, description="GPUs that hold the routed experts")
 
 
 class Derive(Hardware):
@@ -51,7 +51,7 @@ class Derive(Hardware):
     model: str | ModelSpec = Field(description="a built-in model's name, a config.json, or its sizes")
     dtype: Multiplied = Field(default="bf16", description="of all products but the router's and the experts'")
     expert_dtype: Multiplied | None = Field(default=None, description="of the routed experts; null: dtype")
-    phase: Literal["prefill", "decode"]
+    phase: Literal["prefill", "decode"] = Field(description="a sample is a prompt, or one new token")
     prompt_tokens: int | None = Field(default=None, ge=1, le=MAX_TOKENS, description="prefill: tokens of a sample")
     context_tokens: int | None = Field(
         default=None, ge=1, le=MAX_TOKENS, description="decode: tokens a sample attends to, the new one included"
@@ -142,10 +142,10 @@ class FindepDerivedProblem(Document):
     """The derived-cost form."""
 
     paper: Literal["findep"] = "findep"
-    format_version: str = "1.0"
+    format_version: str = Field(default="1.0", description="any 1.x is read")
     derive: Derive
     search: Search = Search()
-    objective: Literal["tokens_per_s", "tokens_per_s_per_gpu"] = "tokens_per_s"
-    makespan_limit_s: float | None = Field(default=None, gt=0, le=1e15)
-    launcher_rules: Rules = "none"
-    notes: Json = None
+    objective: Objective = Field(default="tokens_per_s", description=OF_OBJECTIVE)
+    makespan_limit_s: float | None = Field(default=None, gt=0, le=1e15, description=OF_LIMIT)
+    launcher_rules: Rules = Field(default="none", description=OF_RULES)
+    notes: Json = Field(default=None, description="kept, never read")

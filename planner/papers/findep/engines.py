@@ -1,4 +1,4 @@
-"""The methods of the paper (page section 4)."""
+"""The methods of the paper (page, "How it is solved and proved")."""
 
 from __future__ import annotations
 

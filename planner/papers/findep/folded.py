@@ -1,7 +1,7 @@
 """Schedules with the shared experts folded into attention: t_a' = t_a + t_s, no shared task, no chunks.
 
-Page section 5. The transfer of a micro-batch waits for both parts. Without chunks and shared tasks there is one order,
-whose makespan is eq. 8; it chooses and the replay scores.
+The transfer of a micro-batch waits for both parts (page, "Baselines"). Without chunks and shared tasks there is one
+order, whose makespan is equation 8; it chooses and the replay scores.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Bytes on a GPU of each pool by cause (eq. 10, page section 6)."""
+"""The amounts behind eq. 10 (``Memory`` of a problem), by cause, derived from a model: weights, cache, buffers."""
 
 from __future__ import annotations
 
@@ -35,7 +35,9 @@ def memory_of(setting: Setting, capacity_bytes: float, reserve_bytes: float) -> 
     return Memory(
         attention_capacity_bytes=capacity_bytes,
         attention_fixed_bytes={**weights, "reserve": reserve_bytes},
-        attention_bytes_per_sample=bytes_per_sample(setting, setting.splits[0].expert_gpus),
+        attention_bytes_per_sample=None
+        if len(setting.splits) > 1
+        else bytes_per_sample(setting, setting.splits[0].expert_gpus),
         attention_workspace_bytes_per_sample={"workspace": _whole(given.tokens_per_sample * _workspace(setting))},
         expert_capacity_bytes=capacity_bytes,
         expert_fixed_bytes={"reserve": reserve_bytes},

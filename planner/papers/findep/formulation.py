@@ -1,6 +1,7 @@
-"""The free-order reference (page section 4): CP-SAT over every order of the tasks, to see how far the two orders are.
+"""The free-order reference (page, "The bound for any order"): CP-SAT over every order of the tasks.
 
-Small only, two or three layers of up to four micro-batches. What it proves holds for the layers it was given.
+It says how far the two orders are from the best of any. Small only, two or three layers of up to four micro-batches.
+What it proves holds for the layers it was given.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import NamedTuple, TypeVar
 import numpy as np
 
 from planner.errors import LimitError
-from planner.papers.findep.free_order import least_makespan_s
+from planner.papers.findep.any_order import least_makespan_s
 from planner.papers.findep.problem import FindepProblem, Order, Split
 from planner.papers.findep.times import Times, task_times
 from solvers import cpsat
@@ -175,7 +176,7 @@ def _step(d: Mapping[str, float], tasks: Iterable[Task], least_s: float) -> tupl
 def _solve(
     before: Precedences, p: Mapping[str, int], hint: Mapping[Task, int], limits: Limits
 ) -> tuple[cpsat.Answer, list[Task]]:
-    """The model of page section 4: D of every order, at most that of the hint; values are the starts τ.
+    """The model of page equation 5 without a given order: D, at most that of the hint; values are the starts τ.
 
     Tasks of one kind and layer are alike, and so are micro-batches. Reading the slots that a schedule gives them in
     order of time, and giving them to (i, j) in lexicographic order, keeps every constraint: when the m-th of one kind

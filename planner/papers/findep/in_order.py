@@ -9,8 +9,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.papers.findep.any_order import chain_s, least_makespan_s
 from planner.papers.findep.closed_form import aass_first_s, asas_s
-from planner.papers.findep.free_order import chain_s, least_makespan_s
 from planner.papers.findep.problem import Order
 from planner.papers.findep.times import Times
 
@@ -42,9 +42,9 @@ def _least_aass_s(times: Times, num_layers: int, r1: Ints, r2: Ints) -> Floats:
     """
     T, number = num_layers, np.asarray(r1)
     G = chain_s(times, r2)
-    slowest = np.maximum(np.maximum(times.a2e_s, times.expert_s), times.e2a_s)
     one = np.maximum(G, number * (times.attention_s + times.shared_s))
-    path = G + (number - 1) * np.maximum(times.attention_s, r2 * slowest) + times.attention_s + number * times.shared_s
+    between = np.maximum(times.attention_s, r2 * times.slowest_s)
+    path = G + (number - 1) * between + times.attention_s + number * times.shared_s
     two = np.maximum(path, 2 * one)
     least = (T - 1) // 2 * two + (T - 1) % 2 * one + aass_first_s(times, r1, r2)
     if T > 1:

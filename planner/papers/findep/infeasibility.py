@@ -1,4 +1,4 @@
-"""Why a problem has no schedule (page section 4, "Infeasible"), and the least change that helps."""
+"""Why a problem has no schedule (page, "When there is no plan"), and the least change that helps."""
 
 from __future__ import annotations
 
@@ -20,14 +20,7 @@ def diagnose(problem: FindepProblem) -> InfeasibleError:
     """
     legal = [split for split in problem.splits if obeys(problem, split)]
     if not micro_batches(problem):
-        return InfeasibleError(
-            f"launcher_rules {problem.launcher_rules} runs two micro-batches, the search allows one",
-            code="launcher_rules",
-            where="search.max_r1",
-            required=2,
-            available=problem.search.max_r1,
-            relaxation=Relaxation("search.max_r1", 2, proven=True),
-        )
+        return _too_few_micro_batches(problem)
     if not legal:
         return InfeasibleError(
             f"no split obeys launcher_rules {problem.launcher_rules}: it wants attention_gpus >= expert_gpus, and "
@@ -40,6 +33,20 @@ def diagnose(problem: FindepProblem) -> InfeasibleError:
         if all(need.violated for need in lightest):
             return _memory_error(min(lightest, key=lambda need: (len(need.violated), need.ratio)))
     return _limit_error(problem)
+
+
+def _too_few_micro_batches(problem: FindepProblem) -> InfeasibleError:
+    """The relaxation is named only where it is enough: memory, splits or a limit may forbid two micro-batches too."""
+    search = problem.search.model_copy(update={"max_r1": 2})
+    helps = scan(problem.model_copy(update={"search": search})).best is not None
+    return InfeasibleError(
+        f"launcher_rules {problem.launcher_rules} runs two micro-batches, the search allows one",
+        code="launcher_rules",
+        where="search.max_r1",
+        required=2,
+        available=problem.search.max_r1,
+        relaxation=Relaxation("search.max_r1", 2, proven=True) if helps else None,
+    )
 
 
 class _Need(NamedTuple):
@@ -85,6 +92,7 @@ def _memory_error(need: _Need) -> InfeasibleError:
         where=field,
         required=need.bytes[pool],
         available=need.capacity[pool],
+        unit="bytes",
         relaxation=Relaxation(field, need.bytes[pool], proven=not other, enough=not other),
     )
 
@@ -102,6 +110,7 @@ def _limit_error(problem: FindepProblem) -> InfeasibleError:
         where=field,
         required=fastest.makespan_s,
         available=problem.makespan_limit_s,
+        unit="s",
         relaxation=Relaxation(field, fastest.makespan_s, proven=True),
     )
 

@@ -1,4 +1,4 @@
-"""The layers of a schedule as runs on the four resources (page section 3), in either order."""
+"""The layers of a schedule as runs on the four resources (page, "The two orders"), in either order."""
 
 from __future__ import annotations
 

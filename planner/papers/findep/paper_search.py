@@ -1,8 +1,9 @@
-"""The paper's own search (page section 4, "Paper"): Pareto pairs of m_a and r1, and a convex search in r2.
+"""The paper's own search: Pareto pairs of m_a and r1, and a convex search in r2.
 
-It proves nothing. It takes for granted that throughput grows with m_a and with r1, and that D has one valley in r2.
-Whole tokens (``ceil``) and tabulated costs may break both. A makespan limit breaks the first: the largest load that
-fits the memory may be too slow, so every pair that fits is searched then. Closed forms choose, replay scores.
+The method ``paper`` of the page's "How it is solved and proved". It proves nothing. It takes for granted that
+throughput grows with m_a and with r1, and that D has one valley in r2. Whole tokens (``ceil``) and tabulated costs may
+break both. A makespan limit breaks the first: the largest load that fits the memory may be too slow, so every pair
+that fits is searched then. Closed forms choose, replay scores.
 """
 
 from __future__ import annotations

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from planner.paper import MemoryRow
 from planner.papers.findep.problem import FindepProblem
 from planner.papers.findep.solution import FindepSolution, LayerStarts
+from planner.papers.findep.tasks import Task, tasks_of
 from planner.papers.findep.timeline import layer_starts
-from planner.papers.findep.workload import Task, tasks_of
 from planner.units import in_bytes, seconds
 from planner.view import Span, Table, Timeline, Track
 

@@ -1,4 +1,4 @@
-"""The tie rule (page section 4) over decisions: of equal objectives the one that asks least of the hardware."""
+"""Ties (page, "How it is solved and proved"): of equal objectives the decision that asks least of the hardware."""
 
 from __future__ import annotations
 

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from planner.json_text import Json
 from planner.paper import SOURCES, MemoryRow, Warned
+from planner.papers.findep.cautions import cautions_of
+from planner.papers.findep.larger_box import binding_maxima
 from planner.papers.findep.pictures import RESOURCES, memory_table, resources, timelines
 from planner.papers.findep.problem import FindepProblem
 from planner.papers.findep.residency import attention_bytes_by_cause, expert_bytes_by_cause
 from planner.papers.findep.solution import FindepSolution
-from planner.papers.findep.space import fits_memory
-from planner.papers.findep.workload import split_of, tasks_of
+from planner.papers.findep.space import obeys
+from planner.papers.findep.tasks import split_of, tasks_of
 from planner.units import amount, in_bytes, percent, seconds
 from planner.view import View
 
@@ -51,45 +55,64 @@ def memory(problem: FindepProblem, solution: FindepSolution) -> list[MemoryRow]:
 
 
 def warnings(problem: FindepProblem, solution: FindepSolution) -> list[Warned]:
-    """near_capacity, idle_expert_slots, search_box_binds, few_tokens."""
-    found = []
+    """near_capacity, idle_expert_slots, search_box_binds, few_tokens; first what the costs say themselves."""
+    return [
+        *(Warned(code, text) for code, text in cautions_of(problem).items()),
+        *_near_capacity(problem, solution),
+        *_idle_expert_slots(problem, solution),
+        *_search_box_binds(problem, solution),
+        *_few_tokens(problem, solution),
+    ]
+
+
+def _near_capacity(problem: FindepProblem, solution: FindepSolution) -> Iterator[Warned]:
     for pool, used, capacity in _filled(problem, solution):
         if used > NEAR_CAPACITY * capacity:
-            found.append(
-                Warned(
-                    "near_capacity",
-                    f"the {pool} is planned at {used / capacity:.1%} of its memory, which the model counts without "
-                    "fragmentation: measure one step, or plan with a larger reserve",
-                )
+            yield Warned(
+                "near_capacity",
+                f"the {pool} is planned at {used / capacity:.1%} of its memory, which the model counts without "
+                "fragmentation: measure one step, or plan with a larger reserve",
             )
+
+
+def _idle_expert_slots(problem: FindepProblem, solution: FindepSolution) -> Iterator[Warned]:
     split = split_of(problem, solution)
     hosted = problem.hosted_experts(split)
     slots = hosted * split.expert_gpus
     if slots > problem.num_experts:
-        found.append(
-            Warned(
-                "idle_expert_slots",
-                f"{slots - problem.num_experts} of {slots} expert slots idle, since the GPUs with {hosted} experts set "
-                f"the pace: offer a split whose expert_gpus divides {problem.num_experts}",
-            )
+        yield Warned(
+            "idle_expert_slots",
+            f"{slots - problem.num_experts} of {slots} expert slots idle, since the GPUs with {hosted} experts set "
+            f"the pace: {_about_even_splits(problem)}",
         )
-    most = problem.search.max_m_a
-    if solution.m_a == most and bool(fits_memory(problem, split, most + 1, solution.r1)):
-        found.append(
-            Warned(
-                "search_box_binds",
-                f"micro-batches end at search.max_m_a = {most}, not at memory: a larger max_m_a may give a better plan",
-            )
+
+
+def _about_even_splits(problem: FindepProblem) -> str:
+    even = [s for s in problem.splits if problem.num_experts % s.expert_gpus == 0 and obeys(problem, s)]
+    if not even:
+        return f"offer a split whose expert_gpus divides {problem.num_experts}"
+    return "none of the splits offered whose GPUs all hold as many gives more"
+
+
+def _search_box_binds(problem: FindepProblem, solution: FindepSolution) -> Iterator[Warned]:
+    if maxima := binding_maxima(problem, solution):
+        ends = " and ".join(f"search.{name} = {most}" for name, most in maxima.items())
+        yield Warned(
+            "search_box_binds",
+            f"the plan ends at {ends}, not at memory or time: a larger one may give a better plan",
         )
-    if problem.search.token_rounding == "real" and solution.tokens_per_expert_chunk < 1:
-        found.append(
-            Warned(
-                "few_tokens",
-                f"a chunk has {solution.tokens_per_expert_chunk:.3g} tokens an expert, but kernels see whole ones: set "
-                "search.token_rounding to ceil",
-            )
+
+
+def _few_tokens(problem: FindepProblem, solution: FindepSolution) -> Iterator[Warned]:
+    experts = problem.expert_cost(split_of(problem, solution))
+    # Costs with sources are rows of whole batches: they hold already that few tokens reach few experts.
+    stated = experts.sources is None or experts.sources.stated > 0
+    if stated and problem.search.token_rounding == "real" and solution.tokens_per_expert_chunk < 1:
+        yield Warned(
+            "few_tokens",
+            f"a chunk has {solution.tokens_per_expert_chunk:.3g} tokens an expert, but kernels see whole ones: set "
+            "search.token_rounding to ceil",
         )
-    return found
 
 
 def _filled(problem: FindepProblem, solution: FindepSolution) -> list[tuple[str, float, float]]:

@@ -13,9 +13,11 @@ from planner.derivation.references import input_errors
 from planner.papers.findep.amounts import TokenCost, TokenTable
 from planner.papers.findep.attention_cost import attention_seconds, dense_seconds, head_seconds, shared_seconds
 from planner.papers.findep.box import samples_of, tokens_of
+from planner.papers.findep.cautions import Said, attention_cautions, expert_cautions
 from planner.papers.findep.curves import Curve, Fit, curve_of, straight
 from planner.papers.findep.expert_cost import expert_seconds
 from planner.papers.findep.link_cost import LinkCosts, link_costs
+from planner.papers.findep.missing_rows import rows_of_attention, rows_of_experts
 from planner.papers.findep.setting import Floats, Setting
 from profiles.errors import ProfileError
 
@@ -52,6 +54,8 @@ class Prices:
     e2a: list[Way]
     dense: Curve | None
     head: Curve | None
+    attention_cautions: Said | None
+    expert_cautions: Said | None
     by_family: dict[str, float]
 
 
@@ -59,8 +63,9 @@ def prices_of(setting: Setting) -> Prices:
     """Look up everything. Raises BadInputError where the tables end and extrapolation is refused."""
     samples, tokens = samples_of(setting), tokens_of(setting)
     copies = tokens * setting.hosted
-    with input_errors("derive.extrapolate"):
+    with rows_of_attention(setting):
         attention, shared = attention_seconds(setting, samples), shared_seconds(setting, samples)
+    with rows_of_experts(setting):
         experts = expert_seconds(setting, tokens)
     given = setting.given
     with input_errors("derive.cluster"):
@@ -76,6 +81,8 @@ def prices_of(setting: Setting) -> Prices:
         e2a=a2e if same else _ways(setting, copies, back),
         dense=_beside(dense_seconds, setting, samples),
         head=_beside(head_seconds, setting, samples),
+        attention_cautions=attention_cautions(setting, samples, attention.seconds),
+        expert_cautions=expert_cautions(setting, tokens, experts.seconds),
         by_family=_by_family(setting, [attention] if shared is None else [attention, shared], experts, (out, back)),
     )
 

@@ -1,4 +1,4 @@
-"""What resides on a GPU of each pool, in bytes (page equation 10), whole and by cause."""
+"""Bytes that a plan's decision fills on a GPU of each pool (eq. 10), from the amounts that a problem states."""
 
 from __future__ import annotations
 
@@ -62,8 +62,12 @@ def expert_bytes_by_cause(problem: FindepProblem, memory: Memory, split: Split, 
 
 
 def _per_sample(memory: Memory, split: Split) -> Bytes:
-    own = split.attention_bytes_per_sample
-    return memory.attention_bytes_per_sample if own is None else own
+    own, common = split.attention_bytes_per_sample, memory.attention_bytes_per_sample
+    if own is not None:
+        return own
+    if common is None:
+        raise TypeError("a validated problem has the bytes of a sample for every split")
+    return common
 
 
 def _by_cause(*parts: tuple[str, Bytes, float]) -> dict[str, float]:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from planner.derivation.account import Error, weighted_error
 from planner.derivation.clusters import hardware_account, name_only
+from planner.derivation.lines import Line
 from planner.json_text import Json
 from planner.papers.findep.curves import Curve
 from planner.papers.findep.derived import Derive
 from planner.papers.findep.expert_cost import expert_error, expert_rows
 from planner.papers.findep.footprint import weight_bytes
-from planner.papers.findep.lines import Line
 from planner.papers.findep.priced import Prices, Way
 from planner.papers.findep.problem import Memory
 from planner.papers.findep.setting import Setting

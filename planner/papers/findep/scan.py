@@ -1,4 +1,4 @@
-"""The search (page section 4): bounds say what a candidate could reach at best, replay scores it.
+"""The search (page equations 12 and 13): bounds say what a candidate could reach at best, replay scores it.
 
 A candidate is left out only if a proved bound shows that it does not beat one that was replayed. So the answer is the
 best of the box over both orders.
@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.papers.findep.any_order import least_makespan_s
 from planner.papers.findep.candidates import Candidates, orders_of
-from planner.papers.findep.free_order import least_makespan_s
 from planner.papers.findep.in_order import least_in_order_s
 from planner.papers.findep.problem import FindepProblem, Split
 from planner.papers.findep.space import TIE, Decision, Ints, longest_s, stretches, tokens

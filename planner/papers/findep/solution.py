@@ -1,4 +1,4 @@
-"""The solution document (page section 7): the decision, the start of every task, and what follows from both."""
+"""The solution document (page, "Solution"): the decision, the start of every task, and what follows from both."""
 
 from __future__ import annotations
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
 
@@ -20,7 +20,7 @@ Bools = NDArray[np.bool_]
 STRETCH = 1_000_000
 """Candidates looked at together: what bounds the memory of a search."""
 TIE = 1e-9
-"""Objectives this close, relatively, are equal (page section 4, tie rule)."""
+"""Objectives this close, relatively, are equal (page, "How it is solved and proved": ties)."""
 
 
 class Decision(NamedTuple):
@@ -73,9 +73,13 @@ def most_chunks(problem: FindepProblem, m_a: ArrayLike) -> Ints:
     return np.minimum(problem.search.max_r2, whole * problem.tokens_per_sample)
 
 
-def stretches(problem: FindepProblem) -> Iterator[Stretch]:
-    """All candidates, split by split, in stretches of bounded size; those without any that fits are left out."""
-    r1 = np.array(micro_batches(problem), dtype=np.int64)
+def stretches(problem: FindepProblem, micro_batch_numbers: Sequence[int] | None = None) -> Iterator[Stretch]:
+    """All candidates, split by split, in stretches of bounded size; those without any that fits are left out.
+
+    ``micro_batch_numbers`` stand in place of the box's own.
+    """
+    numbers = micro_batches(problem) if micro_batch_numbers is None else micro_batch_numbers
+    r1 = np.array(numbers, dtype=np.int64)
     for index, split in enumerate(problem.splits):
         if not obeys(problem, split) or not len(r1):
             continue

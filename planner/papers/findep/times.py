@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,6 +25,11 @@ class Times:
     e2a_s: Floats
     tokens_per_expert: Floats
 
+    @cached_property
+    def slowest_s(self) -> Floats:
+        """Y [s]: what a chunk takes on the slowest of the resources that serve chunks."""
+        return np.asarray(np.maximum(np.maximum(self.a2e_s, self.expert_s), self.e2a_s))
+
 
 def task_times(problem: FindepProblem, split: Split, m_a: ArrayLike, r2: ArrayLike) -> Times:
     """Times of micro-batches of ``m_a`` samples (each attention GPU) cut into ``r2`` chunks. 0 without shared experts.
@@ -39,7 +45,7 @@ def task_times(problem: FindepProblem, split: Split, m_a: ArrayLike, r2: ArrayLi
         attention_s=price(problem.attention, samples),
         shared_s=np.zeros(samples.shape) if problem.shared_expert is None else price(problem.shared_expert, samples),
         a2e_s=a2e,
-        expert_s=h * price(split.expert or problem.expert, tokens),
+        expert_s=h * price(problem.expert_cost(split), tokens),
         e2a_s=a2e if split.e2a is None else price(split.e2a, received),
         tokens_per_expert=tokens,
     )
@@ -60,11 +66,21 @@ def price(cost: PerSample | PerToken, amounts: ArrayLike) -> Floats:
     """Seconds at amounts of samples or tokens: a line, or between the points of a table."""
     x = np.asarray(amounts, dtype=np.float64)
     if isinstance(cost, SampleTable):
-        return np.asarray(np.interp(x, cost.samples, cost.times_s))
+        return _between(x, np.array(cost.samples), np.array(cost.times_s))
     if isinstance(cost, TokenTable):
-        return np.asarray(np.interp(x, cost.tokens, cost.times_s))
+        return _between(x, np.array(cost.tokens), np.array(cost.times_s))
     if isinstance(cost, SampleCost):
         return np.asarray(cost.alpha_s + cost.beta_s_per_sample * x)
     if isinstance(cost, TokenCost):
         return np.asarray(cost.alpha_s + cost.beta_s_per_token * x)
     raise TypeError(f"no cost: {type(cost).__name__}")
+
+
+def _between(x: Floats, amounts: Floats, times_s: Floats) -> Floats:
+    """Linear between points, as a mean of the two: a slope from one of them cancels where times differ by decades."""
+    if len(amounts) == 1:
+        return np.full(x.shape, times_s[0])
+    inside = np.clip(x, amounts[0], amounts[-1])
+    right = np.clip(np.searchsorted(amounts, inside), 1, len(amounts) - 1)
+    share = (inside - amounts[right - 1]) / (amounts[right] - amounts[right - 1])
+    return np.asarray((1 - share) * times_s[right - 1] + share * times_s[right])

@@ -65,6 +65,7 @@ def capacity_of(given: Derive, geometry: DiTGeometry, profile: Profile, cluster:
             where="derive.memory.capacity_bytes",
             required=states + budget.reserve_bytes,
             available=capacity,
+            unit="bytes",
             relaxation=Relaxation(
                 "derive.memory.capacity_bytes", math.ceil(states + budget.reserve_bytes) + 1, proven=False, enough=False
             ),

@@ -89,5 +89,6 @@ def _memory_error(
         where=FIELD,
         required=cap if required is None else required,
         available=available,
+        unit="bytes",
         relaxation=Relaxation(FIELD, cap, proven),
     )

@@ -1,4 +1,4 @@
-"""Problems of the page's golden cases (section 10), and random ones, as documents and typed."""
+"""Problems of the golden cases, and random ones, as documents and typed."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Document = dict[str, Any]
 
 
 def example() -> Document:
-    """The problem of section 6, with its memory."""
+    """The problem of `plan example findep`, with its memory."""
     document: Document = json.loads((Path(problem_file.__file__).parent / "examples" / "default.json").read_text())
     return document
 

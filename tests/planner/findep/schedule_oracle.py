@@ -50,7 +50,7 @@ def durations_of(problem: FindepProblem, split: Split, m_a: int, r2: int) -> Dur
 
 
 def everything(problem: FindepProblem) -> Iterator[tuple[float, float, tuple[int, int, int, int, int, str]]]:
-    """(objective, makespan, (ag, eg, m_a, r1, r2, order)) of all that memory, rules and limit allow (section 3)."""
+    """(objective, makespan, (ag, eg, m_a, r1, r2, order)) of all that memory, rules and limit allow."""
     for split, m_a, r1 in product(
         problem.splits, range(1, problem.search.max_m_a + 1), range(1, problem.search.max_r1 + 1)
     ):

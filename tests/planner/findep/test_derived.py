@@ -15,6 +15,7 @@ from findep_derived import DOCUMENT, derived, document, refused
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from planner.derivation.lines import line_through
 from planner.documents import canonical_bytes
 from planner.errors import InfeasibleError
 from planner.paper import DeriveOptions
@@ -22,7 +23,6 @@ from planner.papers.findep.amounts import SampleCost, SampleTable, TokenCost, To
 from planner.papers.findep.cost import derive
 from planner.papers.findep.derived import FindepDerivedProblem
 from planner.papers.findep.engines import solve
-from planner.papers.findep.lines import line_through
 from planner.papers.findep.problem import FindepProblem
 from planner.validation import validate
 from profiles.library import load, names
@@ -157,9 +157,9 @@ NARROW = {"kv_lora": 256, "nope": 128, "rope": 64, "v": 128}
         ({"splits": EIGHT}, "out_of_range", "derive.splits.0", "num_ranks = 8, got 16"),
         ({"cluster": {"num_ranks": 1, "gpus_per_node": 8}}, "out_of_range", "derive.cluster", "at least two ranks"),
         ({"cluster": {"num_ranks": 16, "gpus_per_node": 16}}, "outside_measured_range", "derive.cluster", "2..8"),
-        ({"workload": "even"}, "outside_measured_range", "derive.extrapolate", "moe_gemm/bf16/balanced"),
-        ({"dtype": "fp8", "profile": "a100-sxm"}, "outside_measured_range", "derive.extrapolate", "no gemm/fp8 rows"),
-        ({"search": {"max_m_a": 65536, "max_r2": 65536}}, "too_large", "search", "100,000,000"),
+        ({"workload": "even"}, "outside_measured_range", "derive.workload", "moe_gemm/bf16/balanced"),
+        ({"dtype": "fp8", "profile": "a100-sxm"}, "outside_measured_range", "derive.dtype", "no gemm/fp8 rows"),
+        ({"search": {"max_m_a": 65536, "max_r2": 65536}}, "too_large", "search", "20,000,000"),
         ({"profile": "h300"}, "unknown_profile", "derive.profile", "Known: a100-sxm"),
     ],
 )
@@ -303,7 +303,7 @@ def test_the_command_line_overrides_profile_and_extrapolation() -> None:
 def test_a_named_cluster_brings_its_profile_and_its_memory() -> None:
     made: Any = derived(profile=None, cluster="dgx-h100")
     assert made.profile == "h100-sxm"
-    assert made.derive["resolved"]["memory"]["capacity_bytes"] == 80e9
+    assert made.derive["resolved"]["memory"]["capacity_bytes"] == load("h100-sxm").device.memory_bytes
     assert made.derive["resolved"]["cluster"] == {"num_ranks": 8, "gpus_per_node": 8}
 
 

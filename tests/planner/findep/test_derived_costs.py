@@ -71,7 +71,7 @@ def test_a_decoded_token_attends_to_its_context() -> None:
 
 
 def test_latent_attention_is_expanded_in_prefill_and_absorbed_in_decode() -> None:
-    # W_attn of DeepSeek-V3 (page section 6): M q + q n_h (d_n + d_r) + M (c + d_r) + c n_h (d_n + d_v) + n_h d_v M.
+    # W_attn of DeepSeek-V3: M q + q n_h (d_n + d_r) + M (c + d_r) + c n_h (d_n + d_v) + n_h d_v M.
     up = 512 * 128 * 256
     weights = 7168 * 1536 + 1536 * 128 * 192 + 7168 * 576 + up + 128 * 128 * 7168
     router = 7168 * 256
@@ -203,7 +203,7 @@ def test_both_pools_together_hold_the_weights_of_the_model(model: str) -> None:
 
 
 def test_a_resident_sample_holds_its_cache_its_rows_and_its_copies() -> None:
-    # Page section 6: Qwen3-235B keeps 2 x 4 x 128 numbers a token and layer, 2,048 bytes; DeepSeek-V2 576, 1,152 bytes.
+    # Qwen3-235B keeps 2 x 4 x 128 numbers a token and layer, 2,048 bytes; DeepSeek-V2 576, 1,152 bytes.
     held = bytes_per_sample(setting(), 2)
     assert held["kv_cache"] == 94 * 2048 * 2048
     assert held["residual_stream"] == 2 * 2048 * 4096 * 2

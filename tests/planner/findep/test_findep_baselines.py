@@ -30,7 +30,7 @@ def of(document: cases.Document) -> dict[str, Baseline[FindepSolution]]:
 
 def test_the_values_of_the_page() -> None:
     found = of(cases.b())
-    # Page section 10: 4·2/46 with m_a = 4; 2·4·2/55; 16/40. ASAS takes r2 = 3: m_e = 4/3, t_x = t_y = 11/6,
+    # B: 4·2/46 with m_a = 4; 2·4·2/55; 16/40. ASAS takes r2 = 3: m_e = 4/3, t_x = t_y = 11/6,
     # t_e = 7/3, G = 5 + 2·11/6 + 7/3 + 2·7/3 = 47/3, F = 9, D = 18 + 47/3 + 9 = 128/3.
     expected = {"naive": 8 / 46, "pppipe": 16 / 55, "pppipe_rule": 16 / 55, "dbo2": 16 / 55}
     expected |= {"aass_only": 0.4, "asas_only": 16 * 3 / 128}

@@ -46,7 +46,7 @@ def problem(document: dict[str, Any]) -> FindepProblem:
     return validate(FindepProblem, document)
 
 
-# Page section 7, of fixed(2,1,1,3; 4,1). The utilisation there is rounded: 4·3, 4·1, 4·3, 4·1 of 28 s.
+# Of fixed(2,1,1,3; 4,1). The utilisation there is rounded: 4·3, 4·1, 4·3, 4·1 of 28 s.
 PRINTED: dict[str, Any] = {
     "attention_gpus": 2,
     "expert_gpus": 2,
@@ -124,7 +124,7 @@ def test_a_task_may_start_later_than_it_could() -> None:
 
 
 def test_chunks_may_leave_out_of_turn() -> None:
-    # Page section 8 asks for the stated order on the attention GPU alone.
+    # The page's "Check" asks for the stated order on the attention GPU alone.
     document = copy.deepcopy(ROOMY)
     row = document["timeline"]["prologue"][0]["a2e"][0]
     row.reverse()
@@ -249,7 +249,7 @@ def test_a_makespan_over_the_limit_is_refuted_and_one_at_the_limit_is_not() -> N
     assert codes(problem(roomy_problem(makespan_limit_s=310.9)), ROOMY) == {"makespan_limit"}
 
 
-# Page section 6. With m_a = 1 and r1 = 2: 4 + 2·2 + 1 bytes, and 10 + 20 + 2·1·2·1·2/2 copies at half a byte.
+# Page equation 10. With m_a = 1 and r1 = 2: 4 + 2·2 + 1 bytes, and 10 + 20 + 2·1·2·1·2/2 copies at half a byte.
 MEMORY: dict[str, Any] = {
     "attention_capacity_bytes": 20,
     "attention_fixed_bytes": {"weights": 3, "reserve": 1},
@@ -455,7 +455,7 @@ def test_any_timeline_is_judged_without_a_traceback(
 
 
 def _bound_by_loops(of: FindepProblem) -> float:
-    """Page section 4, "Bound, any order", candidate by candidate, for costs that are lines."""
+    """Page equation 12, candidate by candidate, for costs that are lines."""
     best = -math.inf
     T, box, S = of.num_layers, of.search, of.tokens_per_sample
     for split, m_a, r1, r2 in itertools.product(

@@ -19,7 +19,7 @@ from solvers import cpsat
 from solvers.report import Limits, Status
 
 EXAMPLE = json.loads((Path(problem_file.__file__).parent / "examples" / "default.json").read_text()) | {"memory": None}
-"""B of page section 10."""
+"""B, the explicit example without memory."""
 
 
 def fixed(t_a: float, t_s: float | None, t_x: float, t_e: float, t_y: float) -> FindepProblem:

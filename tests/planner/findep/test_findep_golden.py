@@ -1,4 +1,4 @@
-"""The golden cases of the page (section 10), each derived there by hand or by full enumeration."""
+"""The golden cases, each derived by hand or by full enumeration."""
 
 from __future__ import annotations
 
@@ -115,6 +115,7 @@ def test_g7_no_memory_for_the_lightest_load() -> None:
     error = refused(document)
     assert (error.code, error.where) == ("attention_memory", "memory.attention_capacity_bytes")
     assert (error.required, error.available) == (7.0, 6.0)  # 4 + 2 + 1
+    assert error.lines()[1] == "  required 7 B, available 6 B"
     assert error.relaxation is not None
     assert (error.relaxation.value, error.relaxation.proven) == (7.0, True)
     document["memory"]["attention_capacity_bytes"] = 7
@@ -131,6 +132,7 @@ def test_g8_a_limit_below_the_fastest_schedule_names_it() -> None:
     error = refused(b(makespan_limit_s=13.9))
     assert (error.code, error.where) == ("makespan_limit", "makespan_limit_s")
     assert (error.required, error.available) == (14.0, 13.9)
+    assert error.lines()[1] == "  required 14 s, available 13.9 s"
     assert error.relaxation is not None
     assert solved(b(makespan_limit_s=error.relaxation.value)).makespan_s == 14.0
 

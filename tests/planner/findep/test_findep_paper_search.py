@@ -16,7 +16,7 @@ from solvers.report import Status
 @pytest.mark.parametrize(
     ("document", "expected"),
     [
-        # G2, G2b, G3, G4 and G6 of page section 10.
+        # G2, G2b, G3, G4 and G6 of the golden cases.
         (cases.b(), (4, 2, 2, "AASS", 40.0)),
         (cases.b(num_layers=60), (4, 2, 2, "AASS", 1084.0)),
         (cases.fixed(5, 6, 7, 2, 8, 2), (1, 2, 1, "AASS", 185.0)),
@@ -91,7 +91,7 @@ def test_what_fits_no_memory_is_infeasible_for_it_too() -> None:
 
 @pytest.mark.parametrize("seed", range(60))
 def test_with_real_tokens_and_lines_it_misses_nothing(seed: int) -> None:
-    # Page section 4: nothing missed in 150 random problems with real m_e; no theorem, but seeds are fixed.
+    # Nothing missed in 150 random problems with real m_e; no theorem, but seeds are fixed.
     source = cases.seeded(1000 + seed)
     document = cases.random_document(source, layers=6)
     document["search"]["token_rounding"] = "real"

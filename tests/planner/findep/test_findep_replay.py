@@ -9,8 +9,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from schedule_oracle import makespan_s
 
+from planner.papers.findep.any_order import least_makespan_s
 from planner.papers.findep.closed_form import aass_s, asas_s, replayed_s
-from planner.papers.findep.free_order import least_makespan_s
 from planner.papers.findep.in_order import least_in_order_s
 from planner.papers.findep.layers import layers
 from planner.papers.findep.pipeline import Pipeline, Run

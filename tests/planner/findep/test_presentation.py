@@ -15,8 +15,8 @@ from planner.papers.findep.schedule import build_solution
 from planner.papers.findep.solution import FindepSolution
 from planner.papers.findep.solution import Timeline as Written
 from planner.papers.findep.space import Decision
+from planner.papers.findep.tasks import tasks_of
 from planner.papers.findep.timeline import expand
-from planner.papers.findep.workload import tasks_of
 from planner.reports.terminal import print_view
 from planner.validation import validate
 from planner.view import Table, Timeline
@@ -43,7 +43,7 @@ EXAMPLE: dict[str, Any] = {
     },
     "search": {"max_m_a": 4, "max_r1": 2, "max_r2": 4},
 }
-"""Page section 6: case G6."""
+"""The problem of `plan example findep`: case G6."""
 
 
 def problem(**changes: Any) -> FindepProblem:
@@ -56,7 +56,7 @@ def linear(alpha_s: float, beta: float = 0.0, **more: Any) -> dict[str, Any]:
 
 
 def fixed(t_a: float, t_s: float | None, t_x: float, t_e: float, layers: int) -> FindepProblem:
-    """Times that do not depend on the load, two GPUs a pool, one sample a micro-batch (page section 10)."""
+    """Times that do not depend on the load, two GPUs a pool, one sample a micro-batch."""
     return problem(
         num_layers=layers,
         num_experts=2,
@@ -195,7 +195,56 @@ def test_expert_slots_that_stay_idle_are_counted() -> None:
 )
 def test_the_search_box_binds_where_one_more_sample_would_fit(changes: Any, m_a: int, binds: bool) -> None:
     given = problem(**changes)
-    assert ("search_box_binds" in codes(given, decided(given, m_a, 2, 1))) == binds
+    assert ("search.max_m_a = 4" in box_message(given, decided(given, m_a, 2, 1))) == binds
+
+
+def box_message(of: FindepProblem, solution: FindepSolution) -> str:
+    return "".join(w.message for w in presentation.warnings(of, solution) if w.code == "search_box_binds")
+
+
+def searching(m_a: int, r1: int, r2: int, **more: Any) -> dict[str, Any]:
+    return {"memory": None, "search": {"max_m_a": m_a, "max_r1": r1, "max_r2": r2}, **more}
+
+
+def test_the_search_box_binds_where_more_micro_batches_could_be_better() -> None:
+    # Attention 1 s, dispatch, experts and combine 1 s each, G = 4 s, one layer: D = 4 s with one micro-batch, 5 s with
+    # two and 3 + r1 s with r1: 2 tokens each, so 2 / 4, 4 / 5, 6 / 6, ...: the box ends it.
+    given = fixed(1, None, 1, 1, 1)
+    solution = best(given)
+    assert (solution.r1, solution.objective) == (4, pytest.approx(8 / 7))
+    assert "search.max_r1 = 4" in box_message(given, solution)
+    # Within 7 s no more than four micro-batches pass.
+    within = given.model_copy(update={"makespan_limit_s": 7.0})
+    assert "max_r1" not in box_message(within, best(within))
+
+
+def test_more_micro_batches_that_cannot_be_better_are_not_asked_for() -> None:
+    # G6 with room for 12 resident samples: any other division of them into micro-batches gives less, as a wider search
+    # finds.
+    wide = problem(search={"max_m_a": 4, "max_r1": 8, "max_r2": 4})
+    assert best(wide).r1 == 2
+    assert box_message(problem(), best(problem())) == ""
+
+
+def test_the_search_box_binds_where_smaller_chunks_could_be_better() -> None:
+    # One layer, no fixed costs: 4 tokens in r2 chunks take 4 s of attention and 3 x 4 / r2 + (r2 - 1) x 4 / r2 more.
+    free = linear(0.0, 1.0)
+    costs = {"num_layers": 1, "attention": {"alpha_s": 0.0, "beta_s_per_sample": 1.0}, "shared_expert": None}
+    split = {"attention_gpus": 2, "expert_gpus": 2, "a2e": linear(0.0, 0.5)}
+    whole = problem(**searching(4, 1, 2, expert=linear(0.0, 0.5), splits=[split], **costs))
+    assert best(whole).r2 == 2
+    assert "search.max_r2 = 2" in box_message(whole, best(whole))
+    # A chunk has a token at least: 4 tokens are 4 chunks.
+    tokens = problem(**searching(4, 1, 4, expert=free, splits=[split], **costs))
+    assert best(tokens).r2 == 4
+    assert "max_r2" not in box_message(tokens, best(tokens))
+
+
+def test_a_launcher_that_leaves_no_choice_is_not_the_box() -> None:
+    given = problem(**searching(1, 2, 1, launcher_rules="vllm_afd"))
+    solution = best(given)
+    assert (solution.r1, solution.r2) == (2, 1)
+    assert "max_r" not in box_message(given, solution)
 
 
 @pytest.mark.parametrize(
@@ -206,6 +255,30 @@ def test_the_search_box_binds_where_one_more_sample_would_fit(changes: Any, m_a:
 def test_chunks_of_less_than_a_token_an_expert_are_warned_of(rounding: str, r2: int, warned: bool) -> None:
     given = problem(tokens_per_sample=1, search={"max_m_a": 4, "max_r1": 2, "max_r2": 4, "token_rounding": rounding})
     assert ("few_tokens" in codes(given, decided(given, 1, 1, r2))) == warned
+
+
+def test_priced_experts_already_know_of_few_tokens() -> None:
+    # Rows of whole batches hold that few tokens reach few experts; rounding up would count that twice.
+    priced = linear(0.5, 0.5, sources={"interpolated": 1.0})
+    assert "few_tokens" not in codes(problem(expert=priced), decided(problem(expert=priced), 1, 1, 2))
+    own = problem(splits=[EXAMPLE["splits"][0] | {"expert": priced}])
+    assert "few_tokens" not in codes(own, decided(own, 1, 1, 2))
+
+
+def test_even_splits_that_lost_are_not_advised() -> None:
+    # 4 experts on 3 GPUs leave 2 of 6 slots idle; 2 GPUs hold 2 each.
+    uneven = {"attention_gpus": 2, "expert_gpus": 3, "a2e": linear(0.5, 0.5)}
+    alone = problem(splits=[uneven])
+    both = problem(splits=[*EXAMPLE["splits"], uneven])
+    advice = [
+        next(w.message for w in presentation.warnings(of, made) if w.code == "idle_expert_slots")
+        for of, made in (
+            (alone, decided(alone, 1, 1, 1)),
+            (both, build_solution(both, Decision(1, 1, 1, 1, "AASS", 0.0, 0.0), free_order_bound=1e9)),
+        )
+    ]
+    assert "offer a split whose expert_gpus divides 4" in advice[0]
+    assert "none of the splits offered" in advice[1]
 
 
 def test_every_warning_says_what_to_do() -> None:
@@ -219,7 +292,7 @@ def test_every_warning_says_what_to_do() -> None:
     advice = {
         "near_capacity": "larger reserve",
         "idle_expert_slots": "offer a split",
-        "search_box_binds": "larger max_m_a",
+        "search_box_binds": "search.max_m_a = 3",
         "few_tokens": "search.token_rounding",
     }
     assert found.keys() == advice.keys()

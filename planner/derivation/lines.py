@@ -1,4 +1,4 @@
-"""The paper's cost form, alpha + beta x amount, fitted to priced points, and how far it is from them."""
+"""The cost form of several papers, alpha + beta x amount, fitted to priced points, and how far it is from them."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from planner.papers.findep.setting import Floats
+from planner.derivation.account import Floats
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""What no order of the tasks can beat (page section 4, "Bound, any order")."""
+"""What no order of the tasks can beat (page equation 12)."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ Floats = NDArray[np.float64]
 
 def chain_s(times: Times, r2: ArrayLike) -> Floats:
     """G: one micro-batch alone through a layer, t_a + t_x + t_e + t_y + (r2 - 1) Y [s]."""
-    slowest = np.maximum(np.maximum(times.a2e_s, times.expert_s), times.e2a_s)
     alone = times.attention_s + times.a2e_s + times.expert_s + times.e2a_s
-    return np.asarray(alone + (np.asarray(r2) - 1) * slowest)
+    return np.asarray(alone + (np.asarray(r2) - 1) * times.slowest_s)
 
 
 def least_makespan_s(times: Times, num_layers: int, r1: ArrayLike, r2: ArrayLike) -> Floats:

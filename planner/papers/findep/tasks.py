@@ -33,7 +33,7 @@ def tasks_of(problem: FindepProblem, solution: FindepSolution) -> tuple[Task, ..
     split = split_of(problem, solution)
     times = task_times(problem, split, solution.m_a, solution.r2)
     r1, chunks = solution.r1, solution.r1 * solution.r2
-    shared, expert, e2a = problem.shared_expert, split.expert or problem.expert, split.e2a or split.a2e
+    shared, expert, e2a = problem.shared_expert, problem.expert_cost(split), split.e2a or split.a2e
     found = [Task("AG", "attention", "attention", r1, float(times.attention_s), problem.attention.sources)]
     if shared is not None:
         found.append(Task("AG", "shared expert", "shared expert", r1, float(times.shared_s), shared.sources))
