@@ -202,7 +202,7 @@ def test_a_sequence_without_a_length_cannot_be_run(plan: Run, tmp_path: Path) ->
 @pytest.mark.parametrize(
     ("model", "code", "message"),
     [
-        ("wan", "unknown_model", "known: flux, hunyuanvideo, wan2.1-1.3b, wan2.1-14b"),
+        ("wan", "unknown_model", "Known: flux, hunyuanvideo, wan2.1-1.3b, wan2.1-14b"),
         ("{", "not_json", "--model is not JSON"),
         ('{"hidden": 8}', "missing_field", "missing field"),
         (json.dumps({**MODEL, "heads": 3}), "out_of_range", "hidden 32 is not a multiple of heads 3"),
