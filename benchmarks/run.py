@@ -9,7 +9,18 @@ import argparse
 import importlib
 import time
 
-NAMES = ("startup", "quality", "growth", "reference", "schedules", "orders", "paper_search", "lookups", "closed_loop")
+NAMES = (
+    "startup",
+    "quality",
+    "growth",
+    "reference",
+    "schedules",
+    "orders",
+    "paper_search",
+    "expert_placement",
+    "lookups",
+    "closed_loop",
+)
 
 
 def main() -> None:

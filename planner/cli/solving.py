@@ -40,7 +40,7 @@ _SOLVE_OPTIONS = (
     click.option("--seed", type=click.IntRange(0, 2**31 - 1), default=0, show_default=True,
                  help="Seed of every random choice."),
     click.option("--workers", type=click.IntRange(1, 256), default=1, show_default=True,
-                 help="Solver threads; more than one is not reproducible."),
+                 help="Solver threads, more than one not reproducible; or processes for independent parts."),
     click.option("--effort", type=FiniteRange(0.001, 10000), default=1.0, show_default=True,
                  help="Multiplier of the deterministic budgets."),
     click.option("--gap", type=FiniteRange(0, 1), default=0.0, help="Stop at this relative gap."),

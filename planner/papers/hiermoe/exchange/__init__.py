@@ -1,0 +1,1 @@
+"""What an exchange moves and takes under a placement, and what placements are."""

@@ -1,0 +1,129 @@
+"""A problem compiled to arrays, in the page's letters: what the search, the bounds and the check compute on."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from planner.beside import unread
+from planner.papers.hiermoe.problem import HiermoeProblem, Layer
+from planner.papers.hiermoe.routing.document import FileRouting, LoadsRouting, MaskRouting, UniformRouting
+from planner.papers.hiermoe.routing.routed import Loads, Routed, Tokens, Uniform, routing_digest
+from planner.papers.hiermoe.routing.zipf import draw
+
+Table = NDArray[np.int64]
+"""physical_to_logical: the expert of each slot; slot s sits on rank s // (P/G)."""
+
+
+@dataclass(frozen=True, eq=False)
+class LayerCase:
+    """One layer: its routing, and the placement it has now (int64 [P])."""
+
+    layer_id: int
+    routed: Routed
+    current: Table
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """G ranks, E experts, K of them a token, P slots, U[0..D-1] groups by level; layers by ascending id."""
+
+    problem: HiermoeProblem
+    G: int
+    E: int
+    K: int
+    P: int
+    U: tuple[int, ...]
+    layers: tuple[LayerCase, ...]
+
+    @property
+    def D(self) -> int:  # noqa: N802
+        """Levels an exchange may use."""
+        return len(self.U)
+
+    @property
+    def slots(self) -> int:
+        """P/G: slots of one rank."""
+        return self.P // self.G
+
+    @property
+    def dimensions(self) -> tuple[int, ...]:
+        """The allowed d, ascending."""
+        return self.problem.allowed_dimensions
+
+    def link(self, kind: str, level: int) -> tuple[float, float]:
+        """alpha in s and beta in s/B of a collective: ``flat`` (any level), ``inter`` or ``intra`` of level 1..D-1."""
+        links = self.problem.costs.links
+        cost = links.flat if kind == "flat" else (links.inter if kind == "inter" else links.intra)[level - 1]
+        return cost.latency_s, 1.0 / cost.bandwidth_bytes_per_s
+
+
+def compile_case(problem: HiermoeProblem) -> Case:
+    """The case of a problem. Raises BadInputError if the arrays that it names are not held beside it."""
+    G, E, R = problem.topology.gpus, problem.num_experts, problem.redundant_slots
+    layers = sorted(problem.layers, key=lambda layer: layer.layer_id)
+    return Case(
+        problem=problem,
+        G=G,
+        E=E,
+        K=problem.top_k,
+        P=E + R,
+        U=problem.topology.level_groups,
+        layers=tuple(_layer(problem, layer, index) for index, layer in enumerate(layers)),
+    )
+
+
+def contiguous(E: int, P: int) -> Table:
+    """Experts in order over the slots, and from the first one again for redundant slots, as SGLang starts."""
+    return np.arange(P, dtype=np.int64) % E
+
+
+def _layer(problem: HiermoeProblem, layer: Layer, index: int) -> LayerCase:
+    given = layer.initial_physical_to_logical
+    E = problem.num_experts
+    current = contiguous(E, E + problem.redundant_slots) if given is None else np.array(given, np.int64)
+    return LayerCase(layer.layer_id, _routed(problem, layer, index), current)
+
+
+def _routed(problem: HiermoeProblem, layer: Layer, index: int) -> Routed:
+    place = f"layers.{index}.routing.path"
+    G, E, K = problem.topology.gpus, problem.num_experts, problem.top_k
+    routing = layer.routing
+    if isinstance(routing, UniformRouting):
+        return Uniform(routing.tokens_per_rank)
+    if isinstance(routing, LoadsRouting):
+        if routing.path is not None:
+            raise unread(routing.path, None, place)
+        load = np.array(routing.expert_load, np.float64)
+        return Loads(load, float(load.sum()) / K)
+    if isinstance(routing, MaskRouting):
+        written = (routing.source_rank, routing.expert_ids, K)
+        if written not in problem.kept.made:
+            ids = np.array(routing.expert_ids, np.int32).reshape(len(routing.source_rank), K)
+            problem.kept.made[written] = Tokens(np.sort(ids, axis=1), np.array(routing.source_rank, np.int32))
+        return problem.kept.made[written]
+    if isinstance(routing, FileRouting):
+        arrays = problem.kept.files.get((routing.sha256 or "", routing.layer))
+        if arrays is None:
+            raise unread(routing.path, routing.sha256, place)
+        return arrays.tokens(G)
+    recipe = (G, routing.tokens_per_rank, E, K, routing.exponent, routing.seed)
+    if recipe not in problem.kept.made:
+        problem.kept.made[recipe] = draw(*recipe)
+    return problem.kept.made[recipe]
+
+
+__all__ = [
+    "Case",
+    "LayerCase",
+    "Loads",
+    "Routed",
+    "Table",
+    "Tokens",
+    "Uniform",
+    "compile_case",
+    "contiguous",
+    "routing_digest",
+]

@@ -1,0 +1,1 @@
+"""Placement with redundant slots, and EPLB."""

@@ -1,0 +1,1 @@
+"""Placement without replicas: local search by swaps of experts."""
