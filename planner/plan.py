@@ -185,10 +185,15 @@ def with_arrays(plan: Plan, beside: Beside) -> Plan:
     if plan.paper.attach is None:
         return replace(plan, beside=beside)
     try:
-        problem = plan.paper.attach(plan.problem, beside).problem
+        attached = plan.paper.attach(plan.problem, beside)
     except BadInputError as error:
         return replace(plan, beside=beside, unread=error)
-    return replace(plan, problem=problem, beside=beside, unread=None)
+    unnamed = [name for name, digest in attached.files.items() if plan.inputs.arrays.get(name) != digest]
+    unread = None
+    if unnamed:
+        message = f"the plan's inputs do not name {unnamed[0]} by its digest, as its problem does"
+        unread = BadInputError(message, code="array_mismatch", where=f"inputs.arrays.{unnamed[0]}")
+    return replace(plan, problem=attached.problem, beside=beside, unread=unread)
 
 
 def _part(model: type[BaseModel], document: Json, name: str) -> Any:

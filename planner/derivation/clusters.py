@@ -137,9 +137,11 @@ def hardware_account(given: Hardware, cluster: Cluster) -> tuple[dict[str, Json]
 
 
 def name_only(holder: dict[str, Json], field: str) -> None:
-    """Keep of a file's path its base name."""
-    if isinstance(holder.get(field), str):
-        holder[field] = Path(holder[field]).name
+    """Keep of a file's path its base name; a log may say before it what it is of (``all_gather=logs/x.log``)."""
+    written = holder.get(field)
+    if isinstance(written, str):
+        before, equals, path = written.rpartition("=")
+        holder[field] = f"{before}{equals}{Path(path).name}" if "/" not in before else Path(written).name
 
 
 def _link(inter_node: InterNode | None, folder: Path) -> Link | None:

@@ -14,6 +14,7 @@ import pytest
 
 from planner import api, papers
 from planner.beside import Beside, find
+from planner.derivation.clusters import name_only
 from planner.errors import BadInputError
 from planner.paper import Attached
 from planner.plan import Plan
@@ -150,3 +151,19 @@ def test_a_problem_looks_for_files_in_its_own_folder(plan: Run, problem_with_fil
     ran = plan("--error-format", "json", "solve", problem_with_file)
     assert (ran.code, ran.error["code"], ran.error["where"]) == (2, "missing_field", "notes.file")
     assert "relative to its folder" in ran.error["message"]
+
+
+@pytest.mark.parametrize(
+    ("written", "kept"),
+    [
+        ("logs/two.log", "two.log"),
+        ("all_gather=logs/two.log", "all_gather=two.log"),
+        ("all_gather=two.log", "all_gather=two.log"),
+        ("odd/a=b.log", "a=b.log"),
+        ("h200-sxm", "h200-sxm"),
+    ],
+)
+def test_a_file_keeps_its_base_name_and_what_it_is_of(written: str, kept: str) -> None:
+    holder: dict[str, Any] = {"log": written}
+    name_only(holder, "log")
+    assert holder == {"log": kept}

@@ -7,8 +7,9 @@ Source: "HierMoE", arXiv 2508.09591, equations 1 to 11; *page* in comments is do
 from __future__ import annotations
 
 from planner.paper import Paper
-from planner.papers.hiermoe import presentation
+from planner.papers.hiermoe import pictures, presentation
 from planner.papers.hiermoe.baselines import baselines
+from planner.papers.hiermoe.cautions import warnings
 from planner.papers.hiermoe.certificate import bounds
 from planner.papers.hiermoe.check import VIOLATIONS, check
 from planner.papers.hiermoe.cost import derive
@@ -35,9 +36,9 @@ PAPER = Paper[HiermoeProblem, HiermoeSolution, HiermoeDerivedProblem](
     objective=lambda solution: solution.objective_s,
     shares=presentation.shares,
     memory=presentation.memory,
-    warnings=presentation.warnings,
+    warnings=warnings,
     baselines=baselines,
-    view=presentation.view,
+    view=pictures.view,
     summary=presentation.summary,
     decisions=presentation.decisions,
     metrics=presentation.metrics,

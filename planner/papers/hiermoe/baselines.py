@@ -52,13 +52,14 @@ def baselines(problem: HiermoeProblem, limits: Limits) -> list[Found]:
 def _counted_by_assignment(case: Case, name: str, d: int) -> Found:
     """Experts in order, a token sent once for every expert it selects."""
     table = contiguous(case.E, case.P)
-    total = math.fsum(
-        objective_seconds(
-            case, a2a_seconds(case, layer, table, d, deduplicated=False)[0], rank_loads(case, layer, table)
-        )
-        for layer in case.layers
-    )
-    return Baseline(name, total, f"experts in order, d={d}, a token sent once for every expert: no deduplication")
+    decisions = []
+    for layer in case.layers:
+        exchange_s, _ = a2a_seconds(case, layer, table, d, deduplicated=False)
+        decisions.append(Decision(table, d, objective_seconds(case, exchange_s, rank_loads(case, layer, table))))
+    total = math.fsum(decision.objective_s for decision in decisions)
+    note = f"experts in order, d={d}, a token sent once for every expert: no deduplication"
+    refused = _refused(case, decisions)
+    return Baseline(name, total, note if refused is None else f"{note}; {refused}", feasible=refused is None)
 
 
 def _in_order(case: Case, table: Table, d: int) -> Found:
@@ -94,7 +95,8 @@ def _refused(case: Case, decisions: list[Decision]) -> str | None:
         return "search.dimensions leaves it out"
     crowded = sum(len(crowded_slots(table, case.G)) for table in tables)
     if crowded and case.problem.forbid_same_rank_replicas:
-        return f"not exportable: {crowded} copies share a rank with another of the same expert"
+        many = "1 copy shares" if crowded == 1 else f"{crowded} copies share"
+        return f"not exportable: {many} a rank with another of the same expert"
     budget = move_budget(case.problem)
     layers = list(zip(case.layers, tables, strict=True))
     moved = sum(moved_count(layer.current, table, case.G) for layer, table in layers)

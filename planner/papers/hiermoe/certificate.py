@@ -14,6 +14,7 @@ from planner.paper import Bound
 from planner.papers.hiermoe.bounds.layer_bound import layer_bound
 from planner.papers.hiermoe.budget import move_budget
 from planner.papers.hiermoe.exact.reference import exact_layer, is_small
+from planner.papers.hiermoe.exchange.time import best_dimension
 from planner.papers.hiermoe.instance import compile_case
 from planner.papers.hiermoe.problem import HiermoeProblem
 from planner.papers.hiermoe.solution import HiermoeSolution
@@ -21,6 +22,7 @@ from solvers.report import Limits
 
 COUNTED = "least counts of any placement"
 PROVED = "exact reference"
+STAYS = "the only placement that moves nothing"
 CERTIFY_EFFORT = 4.0
 """How much longer the exact reference may search where a certificate is asked for."""
 
@@ -30,6 +32,9 @@ def bounds(problem: HiermoeProblem, solution: HiermoeSolution, certify: bool, ef
     case = compile_case(problem)
     counted = [layer_bound(case, layer).objective_s for layer in case.layers]
     quick = Bound(math.fsum(counted), "combinatorial", COUNTED)
+    if move_budget(problem) == 0:
+        stay = math.fsum(best_dimension(case, layer, layer.current)[1] for layer in case.layers)
+        return quick, Bound(stay, "exhaustive", STAYS)
     if not certify:
         return (quick,)
     placed = {layer.layer_id: layer for layer in solution.layers}

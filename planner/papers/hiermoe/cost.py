@@ -1,4 +1,4 @@
-"""From the derived-cost form to the explicit one (page, "Problem file, explicit costs")."""
+"""From the derived-cost form to the explicit one (page, "Problem file, derived costs")."""
 
 from __future__ import annotations
 
@@ -15,8 +15,9 @@ from planner.papers.hiermoe.costs.expert_slope import Slope, expert_slope
 from planner.papers.hiermoe.costs.levels import collectives, level_groups
 from planner.papers.hiermoe.costs.link_cost import PricedLink, priced_link
 from planner.papers.hiermoe.costs.moe_model import MoeModel, moe_model
+from planner.papers.hiermoe.costs.narrow_dtype import slope_cautions
 from planner.papers.hiermoe.derived import Derive, HiermoeDerivedProblem
-from planner.papers.hiermoe.problem import Costs, HiermoeProblem, Links, Topology
+from planner.papers.hiermoe.problem import Cautions, Costs, HiermoeProblem, Links, Topology
 from planner.validation import validate
 from profiles.cluster import Cluster
 from profiles.profile import Profile
@@ -45,11 +46,12 @@ def derive(document: HiermoeDerivedProblem, options: DeriveOptions) -> Derivatio
     ]
     # What counts nothing needs no rows.
     slope = expert_slope(given, model, profile) if document.objective.compute_multiplier > 0 else None
+    cautions = None if slope is None else slope_cautions(given, model, profile, slope)
     fields = {
         "topology": topology,
         "num_experts": model.experts.count,
         "top_k": model.experts.top_k,
-        "costs": _costs(given, model, links, slope),
+        "costs": _costs(given, model, links, slope, cautions),
         **{name: getattr(document, name) for name in document.model_fields_set - {"derive"}},
     }
     return Derivation(
@@ -74,11 +76,12 @@ def _topology(given: Derive, cluster: Cluster) -> Topology:
         raise BadInputError(error.message, code=error.code, where=f"derive.{error.where}") from None
 
 
-def _costs(given: Derive, model: MoeModel, links: list[PricedLink], slope: Slope | None) -> Costs:
+def _costs(given: Derive, model: MoeModel, links: list[PricedLink], slope: Slope | None, cautions: Cautions) -> Costs:
     return Costs(
         token_bytes=given.token_bytes(model.hidden),
         compute_s_per_assignment=0.0 if slope is None else slope.seconds_per_assignment,
         compute_sources=None if slope is None else slope.sources,
+        compute_cautions=cautions,
         expert_bytes=model.expert_bytes(given.dtype),
         links=Links(
             flat=links[0].cost(),

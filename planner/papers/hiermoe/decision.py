@@ -15,6 +15,7 @@ from planner.papers.hiermoe.instance import Case, LayerCase, Loads, Table, Token
 from planner.papers.hiermoe.replicas.front import FrontPoint
 from planner.papers.hiermoe.routing.document import LoadsRouting, MaskRouting, UniformRouting
 from planner.papers.hiermoe.solution import (
+    FRONT_SLOTS,
     HiermoeSolution,
     HopUse,
     LayerPlacement,
@@ -23,9 +24,6 @@ from planner.papers.hiermoe.solution import (
     RoutingDetail,
     SwapOptimal,
 )
-
-FRONT_SLOTS = 4096
-"""Points of a front come with their tables where all layers together have at most so many slots."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +69,7 @@ def _layer(case: Case, layer: LayerCase, decision: Decision) -> LayerPlacement:
         swap_optimal=decision.swap_optimal,
         routing_detail=_detail(layer),
         routing_sha256=_digest(case, layer),
-        front=_front(case, decision) if case.P > case.E and decision.front else None,
+        front=_front(case, decision) if case.P > case.E else None,
     )
 
 
@@ -89,7 +87,11 @@ def _hops(case: Case, d: int, peaks: Sequence[float]) -> tuple[HopUse, ...]:
     )
 
 
-def _front(case: Case, decision: Decision) -> tuple[Point, ...]:
+def _front(case: Case, decision: Decision) -> tuple[Point, ...] | None:
+    """The points that the decision was chosen from; None where a limit or a proof put another one in their place."""
+    at = (decision.dimension, decision.table.tobytes())
+    if all((point.dimension, point.table.tobytes()) != at for point in decision.front):
+        return None
     with_tables = len(case.layers) * case.P <= FRONT_SLOTS
     return tuple(
         Point(

@@ -20,10 +20,10 @@ from planner.papers.hiermoe.layer_processes import each_layer
 from planner.papers.hiermoe.migration import Option, shared
 from planner.papers.hiermoe.problem import HiermoeProblem
 from planner.papers.hiermoe.solution import HiermoeSolution
-from planner.papers.hiermoe.swaps.move_curve import Point
+from planner.papers.hiermoe.swaps.move_curve import CurvePoint
 from solvers.report import Limits, Report, Status
 
-PROVED = 1e-9
+NO_GAP = 1e-9
 """A relative gap at or below this counts as none."""
 
 
@@ -32,7 +32,7 @@ class Method:
     """How a method places a layer, and what moving fewer experts costs it; ``exact`` overrides the problem's."""
 
     place: Callable[[Case, LayerCase, Job], Decision]
-    curve: Callable[[Case, LayerCase, Job], list[Point]]
+    curve: Callable[[Case, LayerCase, Job], list[CurvePoint]]
     exact: str | None = None
 
 
@@ -57,13 +57,16 @@ def solve(problem: HiermoeProblem, method: str | None, limits: Limits) -> tuple[
     how = METHODS[name]
     jobs = [_job(case, how, limits)] * len(case.layers)
     budget = move_budget(problem)
-    if budget is None or budget >= len(case.layers) * case.P:
+    shared_out = budget is not None and 0 < budget < len(case.layers) * case.P
+    if budget == 0:
+        decisions = [_only_choice(case, layer) for layer in case.layers]
+    elif budget is None or not shared_out:
         decisions = each_layer(how.place, case, jobs, limits.workers, limits.progress)
     else:
         decisions = _within_budget(case, how, jobs, budget, limits)
     decisions = _within_limits(case, decisions, budget, limits)
     solution = solution_of(case, decisions)
-    return solution, _report(name, solution, decisions, bounded=budget is None or len(decisions) == 1)
+    return solution, _report(name, solution, decisions, bounded=not shared_out or len(decisions) == 1)
 
 
 def _job(case: Case, how: Method, limits: Limits) -> Job:
@@ -75,35 +78,54 @@ def _job(case: Case, how: Method, limits: Limits) -> Job:
     return Job(exact, each)
 
 
+def _only_choice(case: Case, layer: LayerCase) -> Decision:
+    """Where nothing may move: the placement of now, and that it takes what it takes."""
+    stay = at_table(case, layer, layer.current)
+    return replace(stay, bound_s=stay.objective_s, bound_kind="exhaustive")
+
+
 def _within_budget(case: Case, how: Method, jobs: Sequence[Job], budget: int, limits: Limits) -> list[Decision]:
     """The budget split by what each layer reaches for it, then layers placed again with their part and what is left.
 
     Those that keep a point of their curve all the same, because others take what was left, are placed once more.
     """
     curves = each_layer(how.curve, case, jobs, limits.workers, limits.progress)
-    reached: list[list[Point | Decision]] = [list(curve) for curve in curves]
+    reached: list[list[CurvePoint | Decision]] = [list(curve) for curve in curves]
     again = list(range(len(case.layers)))
     for _ in range(2):
         taken = shared(_options(case, reached), budget)
         if taken is None:
             return [at_table(case, layer, layer.current) for layer in case.layers]
         moved = [options[number].moved for options, number in zip(_options(case, reached), taken, strict=True)]
-        again = [n for n in again if isinstance(reached[n][taken[n]], Point)]
+        again = [n for n in again if isinstance(reached[n][taken[n]], CurvePoint)]
         spare = budget - sum(moved)
         parts = [replace(jobs[n], max_moved=moved[n] + spare) for n in again]
         some = replace(case, layers=tuple(case.layers[n] for n in again))
         for n, decision in zip(again, each_layer(how.place, some, parts, limits.workers, limits.progress), strict=True):
             if decision.within_load_limit:
-                reached[n].append(decision)
+                # Before the points: of equal ones the placed one.
+                reached[n].insert(0, decision)
     taken = shared(_options(case, reached), budget) or []
-    chosen = [every[number] for every, number in zip(reached, taken, strict=True)]
     return [
-        at_point(case, layer, one) if isinstance(one, Point) else one
-        for layer, one in zip(case.layers, chosen, strict=True)
+        _with_bound(case, layer, every[number], every)
+        for layer, every, number in zip(case.layers, reached, taken, strict=True)
     ]
 
 
-def _options(case: Case, reached: Sequence[Sequence[Point | Decision]]) -> list[list[Option]]:
+def _with_bound(
+    case: Case, layer: LayerCase, one: CurvePoint | Decision, every: Sequence[CurvePoint | Decision]
+) -> Decision:
+    """The decision for what was taken, with the best bound proved of the layer within the moves that it could have."""
+    taken = at_point(case, layer, one) if isinstance(one, CurvePoint) else one
+    decided = [other for other in every if isinstance(other, Decision)]
+    proved = [(other.bound_s, other.bound_kind) for other in decided if other.bound_s is not None]
+    if not proved:
+        return taken
+    bound_s, kind = max(proved)
+    return replace(taken, bound_s=bound_s, bound_kind=kind)
+
+
+def _options(case: Case, reached: Sequence[Sequence[CurvePoint | Decision]]) -> list[list[Option]]:
     return [
         [Option(moved_count(layer.current, one.table, case.G), one.objective_s) for one in every]
         for layer, every in zip(case.layers, reached, strict=True)
@@ -134,6 +156,6 @@ def _report(name: str, solution: HiermoeSolution, decisions: Sequence[Decision],
     if bounded and len(bounds) == len(decisions):
         bound = min(math.fsum(bounds), reached)
         kind = "exhaustive" if all(decision.bound_kind == "exhaustive" for decision in decisions) else "solver"
-    proved = bound is not None and reached - bound <= PROVED * abs(reached)
+    proved = bound is not None and reached - bound <= NO_GAP * abs(reached)
     status = Status.OPTIMAL if proved else Status.FEASIBLE
     return Report(status, "layer-placement", name, version("numpy"), reached, bound, kind)

@@ -155,14 +155,16 @@ def _budget_error(case: Case, needed: int, budget: int, proved: bool) -> Infeasi
     """More experts have to move than may."""
     search, expert_bytes = case.problem.search, case.problem.costs.expert_bytes
     field, required, available = "search.max_moved_experts", float(needed), float(budget)
+    value: float = needed
     by_count = search.max_moved_experts is not None and search.max_moved_experts == budget
     if not by_count and expert_bytes is not None and search.max_moved_bytes is not None:
         field, required, available = "search.max_moved_bytes", needed * expert_bytes, search.max_moved_bytes
+        value = required
     return InfeasibleError(
-        f"keeping max_load_ratio moves at least {needed} experts, the budget allows {budget}",
+        f"keeping max_load_ratio moves {needed} expert{'' if needed == 1 else 's'} or more, the budget allows {budget}",
         code="move_budget",
         where=field,
         required=required,
         available=available,
-        relaxation=Relaxation(field, required, proven=proved, enough=proved),
+        relaxation=Relaxation(field, value, proven=proved, enough=proved),
     )

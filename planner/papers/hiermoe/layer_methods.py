@@ -6,21 +6,20 @@ from dataclasses import dataclass, replace
 
 from planner.errors import LimitError
 from planner.papers.hiermoe import rivals
-from planner.papers.hiermoe.budget import load_limit
+from planner.papers.hiermoe.budget import charges_load, load_limit
 from planner.papers.hiermoe.decision import Decision
 from planner.papers.hiermoe.exact.reference import cannot, exact_layer, is_small
 from planner.papers.hiermoe.exchange.tables import ascending, moved_count
-from planner.papers.hiermoe.exchange.time import best_dimension, layer_objective, rank_loads
+from planner.papers.hiermoe.exchange.time import TIE, best_dimension, layer_objective, rank_loads
 from planner.papers.hiermoe.instance import Case, LayerCase, Table, Uniform
 from planner.papers.hiermoe.replicas.front import FrontPoint
 from planner.papers.hiermoe.replicas.place import objective_of, place_replicas, replica_curve
 from planner.papers.hiermoe.swaps.descent import best_plain
-from planner.papers.hiermoe.swaps.move_curve import Point, place_curve
+from planner.papers.hiermoe.swaps.move_curve import CurvePoint, place_curve
 from planner.papers.hiermoe.swaps.renaming import least_moved
 from planner.papers.hiermoe.swaps.search import place_layer, walker
 from solvers.report import Limits
 
-TIE = 1e-12
 AUTO_SHARE = 0.25
 """Share of the reference's budget that is spent, over all layers, where nobody asked for it by name."""
 
@@ -46,35 +45,43 @@ def search_layer(case: Case, layer: LayerCase, job: Job) -> Decision:
 
 
 def one_swap_layer(case: Case, layer: LayerCase, job: Job) -> Decision:
-    """The paper's method; the placement stays where the swap would exceed the moves allowed."""
+    """The paper's method; the placement stays where the swap would exceed the moves allowed, or gains too little."""
     table, d = rivals.one_swap(case, layer)
-    if job.max_moved is not None and moved_count(layer.current, table, case.G) > job.max_moved:
+    too_many = job.max_moved is not None and moved_count(layer.current, table, case.G) > job.max_moved
+    if too_many or _gains_too_little(case, layer, layer_objective(case, layer, table, d)):
         table = ascending(layer.current, case.G)
     return _decided(case, layer, table, d)
 
 
-def layer_curve(case: Case, layer: LayerCase, job: Job) -> list[Point]:
-    """What each number of moved experts reaches, within the limit on rank loads if any point is."""
+def layer_curve(case: Case, layer: LayerCase, job: Job) -> list[CurvePoint]:
+    """What each number of moved experts reaches, within the limit on rank loads if any point is.
+
+    Points that move experts and gain less than ``min_relative_gain`` are left out.
+    """
     if case.P > case.E:
         points = [
-            Point(moved, objective_of(case, at), at.dimension, at.table)
+            CurvePoint(moved, objective_of(case, at), at.dimension, at.table)
             for moved, at in sorted(replica_curve(case, layer, job.limits.effort).items())
         ]
     else:
         points = list(place_curve(case, layer, effort=job.limits.effort))
-    return [point for point in points if _within(case, layer, point.table)] or points
+    within = [point for point in points if _within(case, layer, point.table)] or points
+    return [point for point in within if point.moved == 0 or not _gains_too_little(case, layer, point.objective_s)]
 
 
-def one_swap_curve(case: Case, layer: LayerCase, job: Job) -> list[Point]:
+def one_swap_curve(case: Case, layer: LayerCase, job: Job) -> list[CurvePoint]:
     """The current placement, and the paper's swap."""
     current = ascending(layer.current, case.G)
     d, objective_s = best_dimension(case, layer, current)
     swapped = one_swap_layer(case, layer, replace(job, max_moved=None))
     moved = moved_count(layer.current, swapped.table, case.G)
-    return [Point(0, objective_s, d, current), Point(moved, swapped.objective_s, swapped.dimension, swapped.table)]
+    return [
+        CurvePoint(0, objective_s, d, current),
+        CurvePoint(moved, swapped.objective_s, swapped.dimension, swapped.table),
+    ]
 
 
-def at_point(case: Case, layer: LayerCase, point: Point) -> Decision:
+def at_point(case: Case, layer: LayerCase, point: CurvePoint) -> Decision:
     """The decision for a placement as it is."""
     return _decided(case, layer, point.table, point.dimension)
 
@@ -95,12 +102,10 @@ def _swaps(case: Case, layer: LayerCase, job: Job) -> Decision:
     )
     if isinstance(layer.routed, Uniform):
         return best
-    stay = layer_objective(case, layer, layer.current, best_dimension(case, layer, layer.current)[0])
-    bar = stay * (1 - case.problem.search.min_relative_gain)
     for table in rivals.rival_tables(case, layer):
         d, objective_s = best_dimension(case, layer, table)
-        gains = objective_s < best.objective_s * (1 - TIE) and objective_s <= bar
-        if not gains or not _within(case, layer, table):
+        gains = objective_s < best.objective_s * (1 - TIE)
+        if not gains or _gains_too_little(case, layer, objective_s) or not _within(case, layer, table):
             continue
         named = least_moved(layer.current, table, case.U[:d], case.G)
         if job.max_moved is None or moved_count(layer.current, named, case.G) <= job.max_moved:
@@ -118,10 +123,8 @@ def _replicas(case: Case, layer: LayerCase, job: Job) -> Decision:
             key=lambda point: (not _within(case, layer, point.table), objective_of(case, point)),
         )
         front = ()
-    d, stay_s = best_dimension(case, layer, layer.current)
-    gain = case.problem.search.min_relative_gain
-    if gain and _within(case, layer, layer.current) and objective_of(case, chosen) > stay_s * (1 - gain):
-        return _decided(case, layer, ascending(layer.current, case.G), d, front)
+    if _gains_too_little(case, layer, objective_of(case, chosen)):
+        return replace(at_table(case, layer, layer.current), front=front)
     return _decided(case, layer, chosen.table, chosen.dimension, front)
 
 
@@ -134,18 +137,14 @@ def _exact(case: Case, layer: LayerCase, job: Job, found: Decision) -> Decision:
         table = ascending(exact.table, case.G)
         if case.P == case.E and job.max_moved is None:
             table = least_moved(layer.current, table, case.U[: exact.d], case.G)
-        better = _decided(case, layer, table, exact.d, found.front)
-        stay_s = best_dimension(case, layer, layer.current)[1]
-        gain = case.problem.search.min_relative_gain
-        if gain and hint is not None and better.objective_s > stay_s * (1 - gain):
-            better = found
+        if not _gains_too_little(case, layer, exact.objective_s):
+            better = _decided(case, layer, table, exact.d, found.front)
     return replace(better, bound_s=exact.bound_s, bound_kind=exact.kind)
 
 
 def _takes_load(case: Case, layer: LayerCase, job: Job, table: Table, found: Decision) -> bool:
     """Whether a table with copies is quicker at the cost of rank load, which nothing charges and nobody asked for."""
-    charged = case.problem.objective.compute_multiplier * case.problem.costs.compute_s_per_assignment > 0
-    if case.P == case.E or charged or job.exact == "always":
+    if case.P == case.E or charges_load(case.problem) or job.exact == "always":
         return False
     return bool(rank_loads(case, layer, table).max() > rank_loads(case, layer, found.table).max())
 
@@ -158,6 +157,14 @@ def _decided(case: Case, layer: LayerCase, table: Table, d: int, front: tuple[Fr
         optimal = best_plain(placement, None) is None
     objective_s = layer_objective(case, layer, table, d)
     return Decision(table, d, objective_s, optimal, front, _within(case, layer, table))
+
+
+def _gains_too_little(case: Case, layer: LayerCase, objective_s: float) -> bool:
+    """Less than ``min_relative_gain`` over a current placement that could be kept."""
+    gain = case.problem.search.min_relative_gain
+    if not gain or not _within(case, layer, layer.current):
+        return False
+    return objective_s > best_dimension(case, layer, layer.current)[1] * (1 - gain)
 
 
 def _within(case: Case, layer: LayerCase, table: Table) -> bool:

@@ -12,16 +12,16 @@ from planner.errors import LimitError
 from planner.papers.hiermoe.instance import Case, LayerCase
 from solvers.report import Progress
 
-Job = TypeVar("Job")
-Answer = TypeVar("Answer")
+Task = TypeVar("Task")
+Result = TypeVar("Result")
 
-Work = Callable[[Case, LayerCase, Job], Answer]
+Work = Callable[[Case, LayerCase, Task], Result]
 """What to do with one layer: a function of a module, so that another process finds it."""
 
 
 def each_layer(
-    work: Work[Job, Answer], case: Case, jobs: Sequence[Job], workers: int, progress: Progress | None
-) -> list[Answer]:
+    work: Work[Task, Result], case: Case, jobs: Sequence[Task], workers: int, progress: Progress | None
+) -> list[Result]:
     """``work(case, layer, job)`` of every layer with its job, in order, by at most ``workers`` processes.
 
     Raises LimitError as the work does.
@@ -34,7 +34,7 @@ def each_layer(
     return answers
 
 
-def _answers(work: Work[Job, Answer], case: Case, jobs: Sequence[Job], workers: int) -> Iterator[Answer]:
+def _answers(work: Work[Task, Result], case: Case, jobs: Sequence[Task], workers: int) -> Iterator[Result]:
     pairs = list(zip(case.layers, jobs, strict=True))
     if workers <= 1:
         yield from (work(case, layer, job) for layer, job in pairs)
@@ -55,7 +55,7 @@ class _Ended:
         self.message, self.code, self.where = error.message, error.code, error.where
 
 
-def _caught(work: Work[Job, Answer], case: Case, pair: tuple[LayerCase, Job]) -> Answer | _Ended:
+def _caught(work: Work[Task, Result], case: Case, pair: tuple[LayerCase, Task]) -> Result | _Ended:
     try:
         return work(case, *pair)
     except LimitError as error:

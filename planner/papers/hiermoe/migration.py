@@ -1,4 +1,4 @@
-"""A budget of moved experts that all layers share (page, "Problem file, explicit costs"), spent where it gains most."""
+"""A budget of moved experts that all layers share (page, "Re-planning with a budget"), spent where it gains most."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+
+from planner.papers.hiermoe.exchange.time import TIE
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ def shared(curves: Sequence[Sequence[Option]], budget: int) -> list[int] | None:
     if not np.isfinite(least[-1]):
         return None
     # The same sum with fewer moves is the same plan but for the moves.
-    left = int(np.flatnonzero(least <= least[-1] * (1 + 1e-12))[0])
+    left = int(np.flatnonzero(least <= least[-1] * (1 + TIE))[0])
     options = []
     for curve, taken in zip(reversed(curves), reversed(chosen), strict=True):
         number = int(taken[left])

@@ -20,6 +20,8 @@ MAX_EXPERTS = 4096
 MAX_LAYERS = 1024
 
 Start = Literal["current", "contiguous", "balanced", "together"]
+Cautions = dict[Literal["narrow_dtype_slower"], Annotated[str, Field(min_length=1, max_length=400)]] | None
+"""What the reader of a plan should know of its prices: warnings by code."""
 
 
 class Topology(Document):
@@ -39,7 +41,9 @@ class Topology(Document):
         if any(high <= low or high % low for low, high in pairwise(U)):
             raise _not_nested(f"expected each level to cut every group of the one before evenly, got {list(U)}")
         if len(U) > 1 and (self.gpus % U[-1] or U[-1] >= self.gpus):
-            raise _not_nested(f"expected the last level to have fewer groups than, and to divide, {self.gpus} GPUs")
+            raise _not_nested(
+                f"expected the last level to have fewer groups than, and to divide, {self.gpus} GPUs, got {U[-1]}"
+            )
         return self
 
     @property
@@ -56,7 +60,7 @@ class LinkCost(Document):
     """t = latency + bytes / bandwidth of one padded all-to-all; ``sources`` say where the two come from."""
 
     latency_s: float = Field(ge=0, le=1e6)
-    bandwidth_bytes_per_s: float = Field(gt=0, le=1e18)
+    bandwidth_bytes_per_s: float = Field(ge=1e-6, le=1e18)
     sources: Sources | None = None
 
 
@@ -75,6 +79,7 @@ class Costs(Document):
     token_bytes: float = Field(gt=0, le=1e12)
     compute_s_per_assignment: float = Field(default=0.0, ge=0, le=1e6)
     compute_sources: Sources | None = Field(default=None, description="of compute_s_per_assignment")
+    compute_cautions: Cautions = Field(default=None, description="of compute_s_per_assignment: warnings by code")
     expert_bytes: float | None = Field(default=None, ge=0, le=1e15)
     links: Links
 
@@ -91,9 +96,12 @@ class Search(Document):
 
     max_swaps: int | None = Field(default=None, ge=0, le=10_000_000, description="null: 4 E")
     min_relative_gain: float = Field(default=0.0, ge=0, le=1)
-    gamma: float = Field(default=10.0, gt=0, le=1000)
+    gamma: float = Field(default=10.0, ge=1, le=1000)
     dimensions: Many[Annotated[int, Field(ge=1, le=16)]] | None = Field(default=None, description="allowed d")
-    starts: Many[Start] = ("current", "contiguous", "balanced", "together")
+    starts: Many[Start] = Field(
+        default=("current", "contiguous", "balanced", "together"),
+        description="of walks without replicas; placements of the published rules are compared all the same",
+    )
     exact: Literal["auto", "never", "always"] = "auto"
     max_moved_experts: int | None = Field(
         default=None, ge=0, le=2**40, description="experts that come to another rank, all layers"
@@ -146,6 +154,7 @@ class HiermoeProblem(Document):
             raise fault(f"expected top_k <= num_experts = {self.num_experts}, got {self.top_k}", where="top_k")
         self._refuse_uneven_slots()
         self._refuse_links()
+        self._refuse_bytes_of_unknown_size()
         self._refuse_search()
         if not 1 <= len(self.layers) <= MAX_LAYERS:
             raise fault(f"expected 1 to {MAX_LAYERS} layers, got {len(self.layers)}", where="layers")
@@ -191,14 +200,25 @@ class HiermoeProblem(Document):
 
     def _refuse_links(self) -> None:
         needed = self.topology.dimensions - 1
+        plural = "" if needed == 1 else "s"
         for name, links in (("inter", self.costs.links.inter), ("intra", self.costs.links.intra)):
             if len(links) != needed:
                 raise fault(
-                    f"expected {needed} {name} links, one a level after the first of {self.topology.dimensions}, "
-                    f"got {len(links)}",
+                    f"expected {needed} {name} link{plural}, one a level after the first of "
+                    f"{self.topology.dimensions}, got {len(links)}",
                     code="link_count_mismatch",
                     where=f"costs.links.{name}",
                 )
+
+    def _refuse_bytes_of_unknown_size(self) -> None:
+        limits = {
+            "search.max_moved_bytes": self.search.max_moved_bytes,
+            "topology.expert_memory_bytes_per_gpu": self.topology.expert_memory_bytes_per_gpu,
+        }
+        stated = [name for name, limit in limits.items() if limit is not None]
+        if stated and self.costs.expert_bytes is None:
+            message = f"expected the bytes of one expert, needed by {' and '.join(stated)}"
+            raise fault(message, code="missing_field", where="costs.expert_bytes")
 
     def _refuse_search(self) -> None:
         search, D = self.search, self.topology.dimensions

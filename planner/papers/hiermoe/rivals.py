@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from planner.papers.hiermoe.balance import longest_first, smart_moe
+from planner.papers.hiermoe.exchange.loads import expert_loads
 from planner.papers.hiermoe.exchange.tables import ascending
 from planner.papers.hiermoe.exchange.time import best_dimension
 from planner.papers.hiermoe.instance import Case, LayerCase, Table, Uniform, contiguous
-from planner.papers.hiermoe.replicas.eplb_tables import eplb_tables, expert_loads
+from planner.papers.hiermoe.replicas.eplb_tables import eplb_tables
 from planner.papers.hiermoe.swaps.descent import SMOOTH_GAIN, best_smooth
 from planner.papers.hiermoe.swaps.search import walker
 

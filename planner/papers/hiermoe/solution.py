@@ -13,6 +13,9 @@ HopKind = Literal["flat", "inter", "intra"]
 RoutingDetail = Literal["tokens", "loads", "uniform"]
 """What is known of the routing: every token's experts, loads alone (no co-selection), or an expectation."""
 
+FRONT_SLOTS = 4096
+"""Slots of all layers up to which the points of a front have their tables: a plan is to be read by people too."""
+
 SwapOptimal = bool | Literal["class-summed"]
 """No swap lowers the objective: true, screened by counts summed over holders only, or not claimed."""
 

@@ -15,6 +15,7 @@ from hiermoe_cases import (
     golden_3,
     golden_6,
     golden_7,
+    mask,
     problem_of,
     random_document,
     seeded,
@@ -42,6 +43,16 @@ def test_hierarchy_without_deduplication_is_worse_than_none_on_the_golden_case()
     assert [rules[name].objective for name in ("flat", "h2", "hd1", "hd2")] == [9, 11, 9, 7]
     assert rules["flat"].solution is None
     assert "no deduplication" in rules["h2"].note
+
+
+def test_rules_that_count_assignments_are_marked_where_the_problem_refuses_their_placement() -> None:
+    rules = found(problem_of(golden_3() | {"search": {"dimensions": [2]}}))
+    assert not rules["flat"].feasible and rules["flat"].note.endswith("; search.dimensions leaves it out")
+    assert rules["h2"].feasible
+    # In order, experts 0 and 1 share rank 0, which gets both assignments.
+    uneven = document(2, 4, 1, mask([(0, (0,)), (1, (1,))]), levels=(1,)) | {"search": {"max_load_ratio": 1.0}}
+    rule = found(problem_of(uneven))["flat"]
+    assert not rule.feasible and rule.note.endswith("; layer 0 is above max_load_ratio")
 
 
 def test_the_papers_constants_give_the_pages_times() -> None:
@@ -74,7 +85,7 @@ def test_two_copies_on_a_rank_are_scored_and_marked() -> None:
     rule = found(problem_of(problem))["eplb_global"]
     assert (rule.feasible, rule.solution) == (False, None)
     assert rule.objective is not None
-    assert "not exportable: 1 copies share a rank" in rule.note
+    assert "not exportable: 1 copy shares a rank" in rule.note
     allowed = found(problem_of(problem | {"forbid_same_rank_replicas": False}))["eplb_global"]
     assert allowed.feasible
     assert allowed.solution is not None

@@ -76,3 +76,10 @@ def test_the_bound_with_a_move_budget_lets_each_layer_use_all_of_it() -> None:
         problem = cases.problem_of(document | {"search": {"max_moved_experts": budget}})
         found = bounds(problem, contiguous, True, 1.0)
         assert max(bound.value for bound in found) == pytest.approx(least, rel=1e-9)
+
+
+def test_where_nothing_may_move_what_there_is_bounds_itself_without_being_asked() -> None:
+    # Golden 4 in order takes 6 + 12 kappa = 9 s, golden 1 6 s and 6 of 12 assignments on each rank, 1.5 s.
+    problem = cases.problem_of(two_layers(search={"max_moved_experts": 0}))
+    _, stays = bounds(problem, plan(([0, 1, 2, 3], 9.0), ([0, 1, 2, 3], 7.5)), False, 1.0)
+    assert (stays.kind, stays.value) == ("exhaustive", pytest.approx(16.5, rel=1e-12))

@@ -366,3 +366,9 @@ def test_every_code_has_been_provoked() -> None:
     }
     assert {code for code, _ in ALONE} | elsewhere == set(VIOLATIONS)
     assert len(VIOLATIONS) == len(set(VIOLATIONS))
+
+
+def test_a_front_without_tables_or_without_the_plan_is_refuted() -> None:
+    """Figures that no table stands behind may be anything."""
+    invented = on_front(physical_to_logical=None, peak_load=0.5, a2a_s=1e-9, objective_s=1e-9)
+    assert set(violations(printed_problem(), changed(printed(), invented))) == {"front_mismatch"}

@@ -31,9 +31,9 @@ from hiermoe_oracle import all_tables, exchange_s, peak_load
 from planner.papers.hiermoe.balance import longest_first
 from planner.papers.hiermoe.exchange.expectation import touch_chance
 from planner.papers.hiermoe.exchange.hops import Hop, hops_of
+from planner.papers.hiermoe.exchange.loads import expert_loads
 from planner.papers.hiermoe.exchange.time import a2a_seconds, best_dimension, counts, layer_objective, rank_loads
 from planner.papers.hiermoe.instance import Case, Table, Tokens, compile_case
-from planner.papers.hiermoe.swaps.moving_placement import loads_of_experts
 
 
 def table_of(*experts: int) -> Table:
@@ -125,7 +125,7 @@ def test_recorded_loads() -> None:
     recorded = json.loads(path.read_text())[1]
     case = compile_case(problem_of(golden_8([recorded[str(e)] for e in range(64)])))
     layer = case.layers[0]
-    balanced = longest_first(loads_of_experts(case, layer), 8)
+    balanced = longest_first(expert_loads(case, layer), 8)
     for table, imbalance, t_1, t_2 in (
         (layer.current, 1.0864, 1.035626, 0.473719),
         (balanced, 1.0206, 1.016409, 0.471572),

@@ -24,6 +24,7 @@ from planner.papers.hiermoe.instance import Case, Loads, Tokens, compile_case
 from planner.papers.hiermoe.problem import HiermoeProblem
 from planner.papers.hiermoe.routing.attach import attach
 from planner.papers.hiermoe.routing.counts_files import read_counts
+from planner.papers.hiermoe.routing.token_arrays import read_token_arrays
 
 IDS = np.array([[2, 0], [1, 3], [0, 3], [2, 1]])
 ASCENDING = [[0, 2], [1, 3], [0, 3], [1, 2]]
@@ -278,7 +279,7 @@ def test_a_plan_reaches_no_file_outside_its_folder(tmp_path: Path) -> None:
     problem = problem_of(document(2, 4, 2, routing))
     assert attach(problem, Beside(str(tmp_path / "data"))).files
     error = refused(lambda: attach(problem, Beside(str(tmp_path / "data"), base_names=True)))
-    assert error.code == "missing_field"
+    assert error.code == "array_mismatch"
 
 
 @pytest.mark.parametrize("name", ["folder", "fifo", "absent", "nul\0"])
@@ -451,6 +452,19 @@ def test_a_file_that_is_no_such_map_is_refused(
     assert refused(lambda: with_map(tmp_path, content, layer_id, format=form)).code == code
 
 
+def test_a_table_of_the_wrong_size_is_a_fault_of_the_map_and_names_its_layer(tmp_path: Path) -> None:
+    content = {"physical_to_logical_map": [[0, 1, 2, 3], [0, 1, 2]]}
+    error = refused(lambda: with_map(tmp_path, content, 4, format="sglang", first_layer=3))
+    assert (error.code, error.where) == ("slot_count", "initial_map.path")
+    assert error.message == "map.json, layer 1: expected one expert for each of the 4 slots, got 3"
+
+
+def test_a_first_layer_behind_the_layers_is_a_fault_of_first_layer(tmp_path: Path) -> None:
+    error = refused(lambda: with_map(tmp_path, SGLANG, 1, format="sglang", first_layer=4))
+    assert (error.code, error.where) == ("out_of_range", "initial_map.first_layer")
+    assert error.message == "expected at most 1, the least layer_id of the problem, got 4"
+
+
 def test_a_map_and_a_layers_own_placement_exclude_each_other() -> None:
     layer = {"layer_id": 0, "routing": UNIFORM, "initial_physical_to_logical": [0, 1, 2, 3]}
     given = document(2, 4, 2, {}, layers=[layer], initial_map={"path": "map.json", "format": "sglang"})
@@ -552,3 +566,13 @@ def test_a_real_map_of_vllm_ascend_is_read(real: Path) -> None:
     made = attach(problem, Beside("."))
     assert made.problem.layers[0].initial_physical_to_logical == (7, 2, 0, 3, 5, 6, 1, 4, 7, 2)
     assert list(made.files) == ["expert_map.json"]
+
+
+def test_layers_that_are_not_wanted_are_passed_over_at_once(tmp_path: Path) -> None:
+    """A header may claim any number of layers without tokens; 10^8 of them one by one would take minutes."""
+    path = tmp_path / "many.npy"
+    with path.open("wb") as stream:
+        header = {"descr": "<i4", "fortran_order": False, "shape": (10**8, 0, 2)}
+        np.lib.format.write_array_header_1_0(stream, header)
+    found = read_token_arrays(path, {99_999_999}, "layers.0.routing.path")
+    assert found[99_999_999].expert_ids.shape == (0, 2)

@@ -12,7 +12,8 @@ import pytest
 from planner.errors import InfeasibleError, LimitError
 from planner.papers.hiermoe.bounds.layer_bound import layer_bound
 from planner.papers.hiermoe.exact.enumeration import tables
-from planner.papers.hiermoe.exact.load_model import least_peak_load, loads_of_experts
+from planner.papers.hiermoe.exact.load_model import least_peak_load
+from planner.papers.hiermoe.exchange.loads import expert_loads
 from planner.papers.hiermoe.exchange.tables import moved_count
 from planner.papers.hiermoe.exchange.time import rank_loads
 from planner.papers.hiermoe.infeasibility import diagnose, within_limits
@@ -71,12 +72,6 @@ def test_experts_beyond_the_memory_of_a_gpu_are_refused() -> None:
     diagnose(cases.problem_of(relaxed(error, document)))
 
 
-def test_memory_is_no_matter_where_the_problem_does_not_say_what_an_expert_takes() -> None:
-    document = cases.golden_1()
-    document["topology"]["expert_memory_bytes_per_gpu"] = 0
-    diagnose(cases.problem_of(document))
-
-
 def loads_only(loads: list[float], gpus: int = 2, **changes: Any) -> Document:
     routing = {"kind": "loads", "tokens_per_rank": sum(loads) / gpus, "expert_load": loads}
     return cases.document(gpus, len(loads), 1, routing, **changes)
@@ -122,7 +117,7 @@ def test_the_least_peak_load_is_that_of_enumeration(seed: int) -> None:
     found = least_peak_load(case, layer, Limits())
     assert found.proved and found.least == least
     assert found.table is not None
-    assert float(loads_of_experts(case, layer)[found.table].reshape(case.G, -1).sum(axis=1).max()) == least
+    assert float(expert_loads(case, layer)[found.table].reshape(case.G, -1).sum(axis=1).max()) == least
 
 
 # Contiguous: 8 + 8 of 18 on rank 0, ratio 16/9. One of the 8s and one of the 1s have to change places: two moves.
@@ -135,7 +130,9 @@ def test_a_move_budget_that_keeps_loads_uneven_is_refused() -> None:
     error = limits_refused(document)
     assert (error.code, error.exit_code, error.where) == ("move_budget", 3, "search.max_moved_experts")
     assert (error.required, error.available) == (2, 1)
-    assert error.relaxation is not None and error.relaxation.proven and error.relaxation.value == 2
+    assert error.relaxation is not None and error.relaxation.proven
+    # A field of whole numbers is relaxed to one.
+    assert repr(error.relaxation.value) == "2"
     within_limits(compile_case(cases.problem_of(relaxed(error, document))), Limits())
 
 

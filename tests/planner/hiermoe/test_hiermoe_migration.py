@@ -6,17 +6,27 @@ from itertools import product
 
 import numpy as np
 import pytest
-from hiermoe_cases import copied, document, golden_2, problem_of, random_document, seeded
+from hiermoe_cases import (
+    copied,
+    document,
+    golden_1,
+    golden_2,
+    golden_5,
+    printed,
+    problem_of,
+    random_document,
+    seeded,
+)
 from hiermoe_oracle import all_tables, best_s
 
 from planner.papers.hiermoe.check import check
-from planner.papers.hiermoe.engines import solve
+from planner.papers.hiermoe.engines import METHODS, solve
 from planner.papers.hiermoe.exchange.tables import ascending, crowded_slots, moved_count, moves, swaps_between
 from planner.papers.hiermoe.exchange.time import a2a_seconds
 from planner.papers.hiermoe.instance import compile_case
 from planner.papers.hiermoe.migration import Option, shared
 from planner.papers.hiermoe.swaps.renaming import least_moved
-from solvers.report import Limits
+from solvers.report import Limits, Status
 
 
 @pytest.mark.parametrize("seed", range(30))
@@ -120,6 +130,49 @@ def test_a_budget_of_one_layer_reaches_the_best_table_within_it(budget: int) -> 
     )
     # Two swaps, four moves, are needed for 4; one swap leaves 8.
     assert solution.objective_s == best == (4.0 if budget == 4 else 8.0)
+
+
+def test_a_proof_within_a_budget_is_kept() -> None:
+    # One swap, two moves, leaves golden 2 at 8 and the printed problem at what it takes now.
+    for problem, objective in ((golden_2(), 8.0), (printed(), 0.000257344)):
+        _, report = solve(problem_of(problem | {"search": {"max_moved_experts": 2}}), "exact", Limits())
+        assert report.objective == pytest.approx(objective, rel=1e-12)
+        assert (report.status, report.bound) == (Status.OPTIMAL, pytest.approx(objective, rel=1e-9))
+
+
+@pytest.mark.parametrize("method", sorted(METHODS))
+def test_without_moves_the_only_choice_is_proved_for_all_layers(method: str) -> None:
+    problem = random_document(seeded(11), gpus=2, experts_per_gpu=3, layers=3)
+    limited = problem_of(problem | {"search": {"max_moved_experts": 0}})
+    solution, report = solve(limited, method, Limits())
+    assert check(limited, solution) == []
+    assert [layer.moved_experts for layer in solution.layers] == [0, 0, 0]
+    assert (report.status, report.bound, report.bound_kind) == (Status.OPTIMAL, solution.objective_s, "exhaustive")
+
+
+@pytest.mark.parametrize(("gain", "objective"), [(0.5, 4.0), (0.51, 8.0)])
+def test_within_a_budget_a_small_gain_moves_nothing_either(gain: float, objective: float) -> None:
+    # Four moves take golden 2 from 8 to 4, a gain of one half.
+    for method in ("search", "exact"):
+        problem = problem_of(golden_2() | {"search": {"max_moved_experts": 4, "min_relative_gain": gain}})
+        solution, _ = solve(problem, method, Limits())
+        assert (solution.objective_s, solution.layers[0].moved_experts) == (objective, 4 if gain == 0.5 else 0)
+
+
+def test_with_copies_a_small_gain_moves_nothing_within_a_budget() -> None:
+    # [0,1 | 0,2] takes 9 now, [0,2 | 0,1] the least, 7: a gain of 2 / 9.
+    for gain, goes in ((0.22, True), (0.23, False)):
+        problem = golden_5() | {"search": {"max_moved_experts": 2, "min_relative_gain": gain, "exact": "never"}}
+        problem["layers"][0]["initial_physical_to_logical"] = [0, 1, 0, 2]
+        solution, _ = solve(problem_of(problem), None, Limits())
+        assert (solution.layers[0].moved_experts > 0) is goes
+
+
+def test_the_papers_swap_is_left_where_it_gains_too_little() -> None:
+    # One swap takes golden 1 from 6 to 4, a gain of a third.
+    for gain, objective in ((0.33, 4.0), (0.34, 6.0)):
+        solution, _ = solve(problem_of(golden_1() | {"search": {"min_relative_gain": gain}}), "one_swap", Limits())
+        assert solution.objective_s == objective
 
 
 def test_a_budget_in_bytes_counts_whole_experts() -> None:

@@ -98,6 +98,12 @@ def test_slots_that_do_not_fill_the_gpus_are_told_how_many_would() -> None:
     validate(HiermoeProblem, changed("redundant_slots", 4))
 
 
+def test_messages_name_what_was_given_and_count_in_words() -> None:
+    assert refused(changed("topology.level_groups", [1, 2, 6])).message.endswith("divide, 4 GPUs, got 6")
+    assert refused(changed("costs.links.intra", [])).message.startswith("expected 1 intra link, one a level")
+    assert refused(changed("topology.level_groups", [1])).message.startswith("expected 0 inter links, one a level")
+
+
 def test_an_expert_is_found_twice_in_a_token_wherever_it_stands() -> None:
     error = refused(document(2, 4, 3, mask([(0, (0, 1, 2)), (1, (1, 3, 1))])))
     assert (error.code, error.where) == ("duplicate_expert_in_token", f"{ROUTING}.expert_ids.1")
@@ -127,6 +133,18 @@ def test_the_loads_of_a_layer_may_be_off_by_a_millionth_and_no_more() -> None:
             validate(HiermoeProblem, given)
         else:
             assert refused(given).code == "load_sum_mismatch"
+
+
+@pytest.mark.parametrize("limit", [("search", "max_moved_bytes"), ("topology", "expert_memory_bytes_per_gpu")])
+def test_a_limit_in_bytes_needs_the_bytes_of_an_expert(limit: tuple[str, str]) -> None:
+    part, name = limit
+    given = printed()
+    given[part] = given.get(part, {}) | {name: 10}
+    with pytest.raises(BadInputError, match=f"needed by {part}.{name}") as caught:
+        problem_of(given)
+    assert (caught.value.code, caught.value.where) == ("missing_field", "costs.expert_bytes")
+    given["costs"]["expert_bytes"] = 0
+    problem_of(given)
 
 
 def test_the_canonical_order_is_by_layer_id_dimension_and_name() -> None:

@@ -7,7 +7,7 @@ from planner.papers.hiermoe.checks.counts import agree, recount
 from planner.papers.hiermoe.checks.table import check_slots, named
 from planner.papers.hiermoe.problem import HiermoeProblem
 from planner.papers.hiermoe.routing.routed import Routed
-from planner.papers.hiermoe.solution import LayerPlacement, Point
+from planner.papers.hiermoe.solution import FRONT_SLOTS, LayerPlacement, Point
 
 CODE = "front_mismatch"
 MOST_POINTS = 64
@@ -23,9 +23,13 @@ def check_front(problem: HiermoeProblem, layer: LayerPlacement, routed: Routed, 
         return
     for number, point in enumerate(points):
         _check_point(problem, point, routed, f"{where}[{number}]", found)
+        if point.physical_to_logical is None and len(problem.layers) * problem.slots <= FRONT_SLOTS:
+            found.add(CODE, "has no table to count it by", f"{where}[{number}]")
         for other in points[:number]:
             if _beats(other, point) or _beats(point, other):
                 found.add(CODE, "another point is as good in load and exchange", f"{where}[{number}]")
+    if points and not any(_is_planned(layer, point) for point in points):
+        found.add(CODE, "the planned placement is none of the points", where)
 
 
 def _check_point(problem: HiermoeProblem, point: Point, routed: Routed, where: str, found: Findings) -> None:
@@ -47,6 +51,14 @@ def _check_point(problem: HiermoeProblem, point: Point, routed: Routed, where: s
     for name, value in (("peak_load", peak_load), ("a2a_s", a2a_s), ("objective_s", objective_s)):
         if not agree(getattr(point, name), value):
             found.add(CODE, f"stated {getattr(point, name)!r}, recomputed {value!r}", f"{where}.{name}")
+
+
+def _is_planned(layer: LayerPlacement, point: Point) -> bool:
+    if point.physical_to_logical is not None:
+        same = point.physical_to_logical == layer.physical_to_logical
+    else:
+        same = agree(point.peak_load, layer.peak_assignments) and agree(point.a2a_s, layer.a2a_s)
+    return point.dimension == layer.dimension and same
 
 
 def _beats(one: Point, other: Point) -> bool:

@@ -10,7 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.papers.hiermoe.exact.naming import Ints
-from planner.papers.hiermoe.instance import Case, LayerCase, Loads, Table, Tokens
+from planner.papers.hiermoe.exchange.loads import expert_loads
+from planner.papers.hiermoe.instance import Case, LayerCase, Table
 from solvers import cpsat
 from solvers.report import Limits, Status
 
@@ -37,19 +38,9 @@ class Balanced:
     impossible: bool = False
 
 
-def loads_of_experts(case: Case, layer: LayerCase) -> Floats:
-    """float64 [E]: assignments of each expert."""
-    routed = layer.routed
-    if isinstance(routed, Tokens):
-        return np.bincount(routed.expert_ids.ravel(), minlength=case.E).astype(np.float64)
-    if isinstance(routed, Loads):
-        return routed.load
-    return np.full(case.E, routed.tokens_per_rank * case.G * case.K / case.E)
-
-
 def fewest_moves(case: Case, layer: LayerCase, most_load: float, limits: Limits) -> Balanced:
     """The placement of fewest moves from the current one in which no rank has more than ``most_load``."""
-    load, unit = _units(loads_of_experts(case, layer))
+    load, unit = _units(expert_loads(case, layer))
     if case.E * case.G > MOST_CELLS:
         return Balanced(None, 0.0, proved=False)
     model = _Placement(case, load)
@@ -71,7 +62,7 @@ def fewest_moves(case: Case, layer: LayerCase, most_load: float, limits: Limits)
 
 def least_peak_load(case: Case, layer: LayerCase, limits: Limits) -> Balanced:
     """The placement whose busiest rank has the least, moves aside."""
-    load, unit = _units(loads_of_experts(case, layer))
+    load, unit = _units(expert_loads(case, layer))
     if case.E * case.G > MOST_CELLS:
         return Balanced(None, 0.0, proved=False)
     model = _Placement(case, load)
@@ -127,4 +118,4 @@ def _units(load: Floats) -> tuple[Ints, float]:
 
 
 def _peak(case: Case, layer: LayerCase, table: Table) -> float:
-    return float(loads_of_experts(case, layer)[table].reshape(case.G, -1).sum(axis=1).max())
+    return float(expert_loads(case, layer)[table].reshape(case.G, -1).sum(axis=1).max())

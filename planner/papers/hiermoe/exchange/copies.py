@@ -1,4 +1,4 @@
-"""Which rank serves a token of a source rank: with replicas the nearest copy (page, "The model")."""
+"""Which rank serves a token of a source rank: with replicas the nearest copy (page, "Replicas")."""
 
 from __future__ import annotations
 

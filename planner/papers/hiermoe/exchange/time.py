@@ -12,6 +12,8 @@ from planner.papers.hiermoe.instance import Case, LayerCase, Loads, Table, Token
 
 CHUNK = 2**16
 """Tokens counted at a time."""
+TIE = 1e-12
+"""Objectives that differ by no more, relative, are the same: sums of the same counts in another order."""
 
 
 def counts(

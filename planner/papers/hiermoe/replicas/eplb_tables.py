@@ -3,24 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from planner.papers.hiermoe.balance import packed
+from planner.papers.hiermoe.exchange.loads import expert_loads
 from planner.papers.hiermoe.exchange.tables import ascending, crowded_slots
-from planner.papers.hiermoe.instance import Case, LayerCase, Loads, Table, Tokens
+from planner.papers.hiermoe.instance import Case, LayerCase, Table
 from planner.papers.hiermoe.replicas.eplb import copies, eplb
-
-Floats = NDArray[np.float64]
-
-
-def expert_loads(case: Case, layer: LayerCase) -> Floats:
-    """float64 [E]: assignments of each expert over all ranks."""
-    routed = layer.routed
-    if isinstance(routed, Tokens):
-        return np.bincount(routed.expert_ids.ravel(), minlength=case.E).astype(np.float64)
-    if isinstance(routed, Loads):
-        return routed.load
-    return np.full(case.E, routed.tokens_per_rank * case.G * case.K / case.E)
 
 
 def eplb_tables(case: Case, layer: LayerCase) -> dict[str, Table]:

@@ -12,12 +12,14 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from planner.papers.hiermoe.budget import charges_load, load_limit
 from planner.papers.hiermoe.exchange.hops import hops_of
+from planner.papers.hiermoe.exchange.loads import expert_loads
 from planner.papers.hiermoe.exchange.tables import ascending, changed, moved_count
 from planner.papers.hiermoe.exchange.time import a2a_seconds, rank_loads
 from planner.papers.hiermoe.instance import Case, LayerCase, Loads, Table, Tokens, contiguous
 from planner.papers.hiermoe.replicas.climb import FEW, Meet, climb, shake
-from planner.papers.hiermoe.replicas.eplb_tables import eplb_tables, expert_loads, legal, longest_first_copies
+from planner.papers.hiermoe.replicas.eplb_tables import eplb_tables, legal, longest_first_copies
 from planner.papers.hiermoe.replicas.front import Front, FrontPoint
 from planner.papers.hiermoe.replicas.score import Scorer, better
 from planner.papers.hiermoe.replicas.state import LoadState, State, TokenState, Trial
@@ -34,7 +36,7 @@ PER_EXPERT = 4
 SHAKES = 6
 """Times that a small climb starts again from the best one, shaken."""
 
-Worth = Callable[[FrontPoint], tuple[float, float]]
+Order = Callable[[FrontPoint], tuple[float, float]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,9 +61,9 @@ def place_replicas(case: Case, layer: LayerCase, effort: float = 1.0) -> Replica
         front.meet(float(trial.load.max()), scorer.a2a_s(trial), scorer.dimension, state.table, trial.changes)
 
     least_load = min(rival.peak_load for rival in rivals)
-    limit = load_limit(case, layer)
-    cap = limit if _charges_load(case) else min(limit, least_load)
-    steer = 0.0 if _charges_load(case) else _steer(case, starts)
+    limit = _limit(case, layer)
+    cap = limit if charges_load(case.problem) else min(limit, least_load)
+    steer = 0.0 if charges_load(case.problem) else _steer(case, starts)
     ends = []
     for order, start in enumerate(sorted(starts, key=worth(case, limit, steer))[: _climbs(case)]):
         climber = _Climber.at(case, layer, start, cap, effort, steer)
@@ -80,7 +82,8 @@ def place_replicas(case: Case, layer: LayerCase, effort: float = 1.0) -> Replica
 
 def replica_curve(case: Case, layer: LayerCase, effort: float = 1.0) -> dict[int, FrontPoint]:
     """The best placement met for each number of moved experts, climbing from the current placement alone."""
-    rank = worth(case, load_limit(case, layer))
+    limit = _limit(case, layer)
+    rank = worth(case, limit)
     best: dict[int, FrontPoint] = {}
 
     def keep(point: FrontPoint) -> None:
@@ -96,7 +99,7 @@ def replica_curve(case: Case, layer: LayerCase, effort: float = 1.0) -> dict[int
     for start in starts:
         keep(start)
     for start in sorted(starts, key=rank)[: _climbs(case)]:
-        climber = _Climber.at(case, layer, start, load_limit(case, layer), effort, 0.0)
+        climber = _Climber.at(case, layer, start, limit, effort, 0.0)
         if climber is not None:
             climber.climb(meet)
     tables = [(point, ascending(point.table, case.G)) for _, point in sorted(best.items())]
@@ -115,7 +118,7 @@ def objective_of(case: Case, point: FrontPoint) -> float:
     return weights.a2a_multiplier * point.a2a_s + weights.compute_multiplier * kappa_s * point.peak_load
 
 
-def worth(case: Case, cap: float, steer: float = 0.0) -> Worth:
+def worth(case: Case, cap: float, steer: float = 0.0) -> Order:
     """The order of placements: by how far the largest rank load passes the cap, then by equation 5.
 
     ``steer`` seconds are added for each assignment of the peak load.
@@ -123,18 +126,12 @@ def worth(case: Case, cap: float, steer: float = 0.0) -> Worth:
     return lambda point: (max(0.0, point.peak_load - cap), objective_of(case, point) + steer * point.peak_load)
 
 
-def load_limit(case: Case, layer: LayerCase) -> float:
-    """Assignments that a rank may have by ``max_load_ratio``; infinite without."""
-    ratio = case.problem.search.max_load_ratio
-    return float("inf") if ratio is None else ratio * float(expert_loads(case, layer).sum()) / case.G * (1 + 1e-12)
+def _limit(case: Case, layer: LayerCase) -> float:
+    return load_limit(case.problem, float(expert_loads(case, layer).sum()))
 
 
 def _points(case: Case, layer: LayerCase, tables: Sequence[Table]) -> list[FrontPoint]:
     return [point_of(case, layer, table, d) for table in tables for d in case.dimensions]
-
-
-def _charges_load(case: Case) -> bool:
-    return case.problem.objective.compute_multiplier * case.problem.costs.compute_s_per_assignment > 0
 
 
 def _steer(case: Case, starts: Sequence[FrontPoint]) -> float:
@@ -174,7 +171,7 @@ class _Climber:
         else:
             return None
         scorer = Scorer.of(case, start.dimension, hops, cap)
-        leader = replace(scorer, per_load_s=steer, cap=load_limit(case, layer)) if steer else None
+        leader = replace(scorer, per_load_s=steer, cap=_limit(case, layer)) if steer else None
         stated = case.problem.search.max_swaps
         steps = round(effort * PER_EXPERT * case.E) if stated is None else stated
         return cls(case, state, scorer, leader, steps)
@@ -209,7 +206,7 @@ def _chosen(
     the least EPLB reaches; if there is none, at most that of the fastest baseline; if there is none, among all.
     """
     allowed = [point for point in points if point.peak_load <= limit] or [min(points, key=lambda p: p.peak_load)]
-    if not _charges_load(case):
+    if not charges_load(case.problem):
         fastest = min(baselines, key=lambda point: (point.a2a_s, point.peak_load))
         for load in (least_load, fastest.peak_load):
             both = [point for point in allowed if point.a2a_s <= fastest.a2a_s and point.peak_load <= load]

@@ -10,12 +10,12 @@ from planner.paper import Attached
 from planner.papers.hiermoe.problem import HiermoeProblem, Layer
 from planner.papers.hiermoe.routing.counts_files import read_counts
 from planner.papers.hiermoe.routing.document import FileRouting, LoadsRouting
-from planner.papers.hiermoe.routing.faults import wrong_tokens
+from planner.papers.hiermoe.routing.faults import wrong_table, wrong_tokens
 from planner.papers.hiermoe.routing.map_files import read_map
 from planner.papers.hiermoe.routing.routed import TokenArrays, TokenFiles
 from planner.papers.hiermoe.routing.token_arrays import read_token_arrays
 from planner.papers.hiermoe.routing.token_lines import read_token_lines
-from planner.validation import validate
+from planner.validation import shown_value, validate
 
 MAP_PLACE = "initial_map.path"
 
@@ -44,14 +44,28 @@ def _with_tables(problem: HiermoeProblem, beside: Beside, files: dict[str, str])
     found = find(beside, given.path, None, MAP_PLACE)
     add_digest(files, found.name, found.sha256, MAP_PLACE)
     tables = read_map(found.path, given.format, MAP_PLACE)
+    least = min(layer.layer_id for layer in layers)
+    if least < given.first_layer:
+        message = f"expected at most {least}, the least layer_id of the problem, got {given.first_layer}"
+        raise BadInputError(message, code="out_of_range", where="initial_map.first_layer")
     for index, layer in enumerate(layers):
-        if layer.layer_id - given.first_layer not in tables:
-            message = f"{found.name} has no layer {layer.layer_id - given.first_layer} for layer_id {layer.layer_id}"
+        number = layer.layer_id - given.first_layer
+        if number not in tables:
+            message = f"{found.name} has no layer {number} for layer_id {layer.layer_id}"
             raise BadInputError(message, code="missing_field", where=f"layers.{index}.layer_id")
+        _refuse_table(problem, tables[number], f"{found.name}, layer {number}")
     return [
         layer.model_copy(update={"initial_physical_to_logical": tables[layer.layer_id - given.first_layer]})
         for layer in layers
     ]
+
+
+def _refuse_table(problem: HiermoeProblem, table: tuple[int, ...], name: str) -> None:
+    """Raise what is wrong with a table of the file, naming the file: it stands in no field of the problem."""
+    G, E = problem.topology.gpus, problem.num_experts
+    wrong = wrong_table(table, G, E, problem.slots, problem.forbid_same_rank_replicas)
+    if wrong is not None:
+        raise BadInputError(f"{name}: {wrong.message}", code=wrong.code, where=MAP_PLACE)
 
 
 def _with_loads(problem: HiermoeProblem, layer: Layer, beside: Beside, files: dict[str, str], where: str) -> Layer:
@@ -80,6 +94,8 @@ def _with_tokens(
     named = list(layers)
     kept: TokenFiles = {}
     for path, indices in _token_files(layers).items():
+        if beside.base_names:
+            _refuse_unnamed(path, [_file(layers[index]).sha256 for index in indices], _place(indices[0]))
         digests = {index: _file(layers[index]).sha256 for index in indices}
         if not all(("tokens", digest, _file(layers[index]).layer) in beside.kept for index, digest in digests.items()):
             for index, digest in digests.items():
@@ -98,6 +114,16 @@ def _with_tokens(
             changes = {"path": Path(path).name, "sha256": key[0]}
             named[index] = layers[index].model_copy(update={"routing": routing.model_copy(update=changes)})
     return named, kept
+
+
+def _refuse_unnamed(path: str, digests: list[str | None], where: str) -> None:
+    """A plan names its files by base name and digest: one that does not was changed by hand."""
+    if Path(path).name != path or None in digests:
+        raise BadInputError(
+            f"a plan names its files by base name and sha256, got {shown_value(path)}",
+            code="array_mismatch",
+            where=where,
+        )
 
 
 def _token_files(layers: list[Layer]) -> dict[str, list[int]]:

@@ -20,7 +20,7 @@ from planner.papers.hiermoe.routing.document import (
 Integers = npt.NDArray[np.integer]
 
 SUM_RTOL = 1e-6
-"""How far loads may be from tokens x K (page, "When there is no plan")."""
+"""How far loads may be from tokens x K (page, "Routing")."""
 
 
 @dataclass(frozen=True)

@@ -70,13 +70,13 @@ def _read(
     _refuse_layers(layers, header.shape[0] if len(header.shape) == 3 else None, origin)
     T, K = header.shape[-2:]
     found: dict[int | None, TokenArrays] = {}
-    for layer in range(max((layer or 0 for layer in layers), default=-1) + 1):
-        wanted = [given for given in layers if (given or 0) == layer]
-        numbers = read_numbers(stream, T * K, header.dtype, keep=bool(wanted))
-        if wanted:
-            ids = numbers.reshape(T, K, order="F" if header.fortran else "C")
-            narrow = np.sort(_narrow(ids, origin, "expert_out_of_range"), axis=1)
-            found |= dict.fromkeys(wanted, TokenArrays(narrow, source))
+    passed = 0
+    for layer in sorted({given or 0 for given in layers}):
+        read_numbers(stream, (layer - passed) * T * K, header.dtype, keep=False)
+        passed = layer + 1
+        ids = read_numbers(stream, T * K, header.dtype).reshape(T, K, order="F" if header.fortran else "C")
+        narrow = np.sort(_narrow(ids, origin, "expert_out_of_range"), axis=1)
+        found |= dict.fromkeys([given for given in layers if (given or 0) == layer], TokenArrays(narrow, source))
     return found
 
 

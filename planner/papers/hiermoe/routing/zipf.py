@@ -1,4 +1,4 @@
-"""Tokens drawn from skewed expert weights (page, "Problem file, explicit costs"), the same for the same seed."""
+"""Tokens drawn from skewed expert weights (page, "Routing"), the same for the same seed."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from planner.papers.hiermoe.exchange.time import TIE
 from planner.papers.hiermoe.swaps.moving_placement import MovingPlacement
 from planner.papers.hiermoe.swaps.token_index import Indices
 
@@ -20,13 +21,12 @@ BATCH = 256
 SMOOTH_GAIN = 1e-9
 PATIENCE = 16
 """Smooth swaps that may pass, E/8 more, without a better plain objective."""
-TIE = 1e-12
 
 Flags = NDArray[np.bool_]
 
 
 @dataclass(frozen=True)
-class Step:
+class SwapStep:
     """A swap and what it makes of the two objectives."""
 
     r: int
@@ -82,14 +82,14 @@ def smooth_descent(placement: MovingPlacement, walk: Walk) -> None:
     del walk.done[best_at:]
 
 
-def best_smooth(placement: MovingPlacement, allowed: Flags | None) -> Step | None:
+def best_smooth(placement: MovingPlacement, allowed: Flags | None) -> SwapStep | None:
     """The swap of least smooth objective, the lexicographically first of equals; None if no swap is allowed."""
     one, other = _candidates(placement, allowed)
     if not len(one):
         return None
     plain, smooth = placement.after(one, other)
     at = int(np.flatnonzero(smooth <= smooth.min() * (1 + TIE))[0])
-    return Step(int(one[at]), int(other[at]), float(plain[at]), float(smooth[at]))
+    return SwapStep(int(one[at]), int(other[at]), float(plain[at]), float(smooth[at]))
 
 
 def _candidates(placement: MovingPlacement, allowed: Flags | None) -> tuple[Indices, Indices]:

@@ -1,4 +1,4 @@
-"""The same for counts that need no tokens: expected ones from loads, and the assignments that land on each rank."""
+"""One hop under a placement that changes swap by swap, counted without tokens: expected counts, and rank loads."""
 
 from __future__ import annotations
 

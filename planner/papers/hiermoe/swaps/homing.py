@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.papers.hiermoe.swaps.descent import BATCH, TIE, Walk, best_smooth
+from planner.papers.hiermoe.exchange.time import TIE
+from planner.papers.hiermoe.swaps.descent import BATCH, Walk, best_smooth
 from planner.papers.hiermoe.swaps.moving_placement import MovingPlacement
 from planner.papers.hiermoe.swaps.token_index import Indices
 

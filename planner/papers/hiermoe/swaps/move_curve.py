@@ -5,16 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.papers.hiermoe.exchange.tables import ascending
-from planner.papers.hiermoe.exchange.time import best_dimension, layer_objective
+from planner.papers.hiermoe.exchange.time import TIE, best_dimension, layer_objective
 from planner.papers.hiermoe.instance import Case, LayerCase, Table, Uniform
 from planner.papers.hiermoe.swaps.descent import Walk, descend
 from planner.papers.hiermoe.swaps.homing import back_within
 from planner.papers.hiermoe.swaps.moving_placement import MovingPlacement
-from planner.papers.hiermoe.swaps.search import TIE, best_of_starts, walker
+from planner.papers.hiermoe.swaps.search import best_of_starts, walker
 
 
 @dataclass(frozen=True, eq=False)
-class Point:
+class CurvePoint:
     """A placement that moves ``moved`` experts, at its dimension, and its objective."""
 
     moved: int
@@ -23,7 +23,7 @@ class Point:
     table: Table
 
 
-def place_curve(case: Case, layer: LayerCase, *, effort: float = 1.0) -> tuple[Point, ...]:
+def place_curve(case: Case, layer: LayerCase, *, effort: float = 1.0) -> tuple[CurvePoint, ...]:
     """Placements by moves, 0 first, each better than all before: no replicas.
 
     From one walk that starts at the current placement, and one that leads back to it from the best placement met.
@@ -31,14 +31,14 @@ def place_curve(case: Case, layer: LayerCase, *, effort: float = 1.0) -> tuple[P
     """
     current = ascending(layer.current, case.G)
     dimension, objective_s = best_dimension(case, layer, current)
-    met = {0: Point(0, objective_s, dimension, current)}
+    met = {0: CurvePoint(0, objective_s, dimension, current)}
     if not isinstance(layer.routed, Uniform):
         by = walker(case, layer, effort)
 
         def visit(placement: MovingPlacement) -> None:
             moved = placement.moved
             if moved not in met or placement.plain < met[moved].objective_s:
-                met[moved] = Point(moved, placement.plain, placement.d, placement.table())
+                met[moved] = CurvePoint(moved, placement.plain, placement.d, placement.table())
 
         best = best_of_starts(by, by.at(current, dimension))
         visit(best)
@@ -46,9 +46,9 @@ def place_curve(case: Case, layer: LayerCase, *, effort: float = 1.0) -> tuple[P
         forth.visit = visit
         descend(by.at(current, best.d), forth)
         back_within(best, Walk(case.E, None, visit), 0)
-    points: list[Point] = []
+    points: list[CurvePoint] = []
     for _, point in sorted(met.items()):
         exact_s = layer_objective(case, layer, point.table, point.dimension)
         if not points or exact_s < points[-1].objective_s * (1 - TIE):
-            points.append(Point(point.moved, exact_s, point.dimension, point.table))
+            points.append(CurvePoint(point.moved, exact_s, point.dimension, point.table))
     return tuple(points)

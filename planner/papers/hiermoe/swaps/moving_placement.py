@@ -8,7 +8,8 @@ from numpy.typing import NDArray
 from planner.papers.hiermoe.budget import load_limit
 from planner.papers.hiermoe.exchange.expectation import chance_of_experts
 from planner.papers.hiermoe.exchange.hops import Hop, hops_of
-from planner.papers.hiermoe.instance import Case, LayerCase, Loads, Table, Tokens
+from planner.papers.hiermoe.exchange.loads import expert_loads
+from planner.papers.hiermoe.instance import Case, LayerCase, Loads, Table
 from planner.papers.hiermoe.swaps.expected_hop import ExpectedHop, RankLoads
 from planner.papers.hiermoe.swaps.terms import Counted, Term
 from planner.papers.hiermoe.swaps.token_hop import TokenHop
@@ -40,7 +41,7 @@ class MovingPlacement:
         self._loads: Term | None = None
         self._limit = np.inf
         if compute_s > 0 or search.max_load_ratio is not None:
-            load = loads_of_experts(case, layer)
+            load = expert_loads(case, layer)
             self._loads = Term(compute_s, RankLoads(load, self.rank, case.G), search.gamma)
             self.terms.append(self._loads)
             if search.max_load_ratio is not None:
@@ -150,7 +151,7 @@ class MovingPlacement:
         return float(self._excess_of(np.array([0.0 if self._loads is None else self._loads.peak]))[0])
 
     def _excess_of(self, peak: Floats) -> Floats:
-        if not np.isfinite(self._limit):
+        if not np.isfinite(self._limit) or self._limit == 0:  # without tokens there is no load to limit
             return np.zeros_like(peak)
         return self._penalty_s * np.where(peak > self._limit, 1.0 + peak / self._limit, 0.0)
 
@@ -160,16 +161,6 @@ def rank_of_experts(case: Case, table: Table) -> Indices:
     rank = np.empty(case.E, dtype=np.int64)
     rank[table] = np.arange(case.P) // case.slots
     return rank
-
-
-def loads_of_experts(case: Case, layer: LayerCase) -> Floats:
-    """float64 [E]: assignments of each expert."""
-    routed = layer.routed
-    if isinstance(routed, Loads):
-        return routed.load
-    if isinstance(routed, Tokens):
-        return np.bincount(routed.expert_ids.ravel(), minlength=case.E).astype(np.float64)
-    return np.full(case.E, routed.tokens_per_rank * case.G * case.K / case.E)
 
 
 def _counted(case: Case, layer: LayerCase, index: TokenIndex | None, hop: Hop, rank: Indices) -> Counted:

@@ -5,17 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from planner.papers.hiermoe.balance import longest_first
+from planner.papers.hiermoe.exchange.loads import expert_loads
 from planner.papers.hiermoe.exchange.tables import ascending, moved_count, swaps_between
-from planner.papers.hiermoe.exchange.time import best_dimension, layer_objective
+from planner.papers.hiermoe.exchange.time import TIE, best_dimension, layer_objective
 from planner.papers.hiermoe.instance import Case, LayerCase, Table, Tokens, Uniform, contiguous
 from planner.papers.hiermoe.swaps.descent import Walk, best_plain, descend, first_swaps, polish
 from planner.papers.hiermoe.swaps.homing import back_within, come_home
-from planner.papers.hiermoe.swaps.moving_placement import MovingPlacement, loads_of_experts
+from planner.papers.hiermoe.swaps.moving_placement import MovingPlacement
 from planner.papers.hiermoe.swaps.renaming import least_moved
 from planner.papers.hiermoe.swaps.together import together
 from planner.papers.hiermoe.swaps.token_index import TokenIndex
 
-TIE = 1e-12
 PER_EXPERT = 4
 """Swaps of one walk, times E, where the problem states no number."""
 THOROUGH = 2**25
@@ -161,7 +161,7 @@ def _starts(by: Walker) -> list[Table]:
     tables = {
         "current": layer.current,
         "contiguous": contiguous(case.E, case.P),
-        "balanced": longest_first(loads_of_experts(case, layer), case.G),
+        "balanced": longest_first(expert_loads(case, layer), case.G),
     }
     if isinstance(layer.routed, Tokens):
         tables["together"] = together(case, layer.routed)
