@@ -60,8 +60,11 @@ class Candidates:
 
     def replayed(self, problem: FindepProblem) -> Floats:
         """Objectives by replay [orders, rows], -inf where the makespan is over the limit."""
-        makespan_s = self.makespans_s(problem)
-        return np.where(makespan_s <= longest_s(problem), self.worth / makespan_s, -np.inf)
+        return self.objectives(problem, self.makespans_s(problem))
+
+    def objectives(self, problem: FindepProblem, makespans_s: Floats) -> Floats:
+        """What makespans [orders, rows] are worth, -inf where they are over the limit."""
+        return np.where(makespans_s <= longest_s(problem), self.worth / makespans_s, -np.inf)
 
     def makespans_s(self, problem: FindepProblem) -> Floats:
         """D by replay of all layers [orders, rows], rows of one r1 together."""
@@ -80,10 +83,10 @@ class Candidates:
         gpus = np.array([split.gpus for split in problem.splits])[self.split]
         return np.lexsort((self.r2, self.r1, self.r1 * self.m_a, ag, gpus))
 
-    def decision(self, problem: FindepProblem, row: int, enough: float) -> Decision:
-        """A row as a decision, in the first of the orders that reaches ``enough``."""
-        makespan_s = self.take(np.array([row])).makespans_s(problem)[:, 0]
-        objective = np.where(makespan_s <= longest_s(problem), self.worth[row] / makespan_s, -np.inf)
+    def decision(self, problem: FindepProblem, row: int, makespans_s: Floats, enough: float) -> Decision:
+        """A row as a decision, in the first of the orders that reaches ``enough``; ``makespans_s`` [orders, rows]."""
+        objective = self.objectives(problem, makespans_s)[:, row]
+        makespan_s = makespans_s[:, row]
         place = int(np.flatnonzero(objective >= enough)[0])
         return Decision(
             int(self.split[row]),

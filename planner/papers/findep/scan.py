@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Goal = Callable[[FindepProblem, Split, Ints, Ints], Floats]
 """What a candidate achieves in one makespan, by split, m_a and r1: the most of it per second is the best."""
 
-BATCH = 8
+BATCH = 4
 """Candidates replayed at first before looking again; doubled each time."""
 
 
@@ -115,10 +115,11 @@ def _least_burden(problem: FindepProblem, candidates: Candidates, best: float) -
     count = 0
     for batch in _batches(equal.by_burden(problem)):
         some = equal.take(batch)
-        hits = np.flatnonzero(some.replayed(problem).max(axis=0) >= enough)
+        makespans_s = some.makespans_s(problem)
+        hits = np.flatnonzero(some.objectives(problem, makespans_s).max(axis=0) >= enough)
         count += len(batch)
         if len(hits):
-            return some.decision(problem, int(hits[0]), enough), count
+            return some.decision(problem, int(hits[0]), makespans_s, enough), count
     raise AssertionError("the best candidate was replayed and is one of these")
 
 
