@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
@@ -187,6 +187,26 @@ def _known_fields(model: type[BaseModel], location: tuple[int | str, ...]) -> li
         inner = [m.model_fields[step].annotation for m in models if step in m.model_fields]
         current = inner[0] if inner else next((m for m in models if m.__name__ == step), current)
     return sorted({name for m in _models_in(current) for name in m.model_fields})
+
+
+def expects_list(model: type[BaseModel], path: str) -> bool:
+    """Whether a field of a document, by its path, holds a list (indices of elements on the way are passed over)."""
+    models: list[type[BaseModel]] = [model]
+    annotation: Any = None
+    for name in path.split("."):
+        if name.isdecimal():
+            continue
+        annotation = next((m.model_fields[name].annotation for m in models if name in m.model_fields), None)
+        models = _models_in(annotation)
+    return not path.rsplit(".", 1)[-1].isdecimal() and _is_list(annotation)
+
+
+def _is_list(annotation: Any) -> bool:
+    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
+        return False
+    if get_origin(annotation) is tuple:
+        return True
+    return any(_is_list(argument) for argument in getattr(annotation, "__args__", ()))
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:

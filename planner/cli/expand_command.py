@@ -20,3 +20,5 @@ def command(problem: str, output: str, settings: tuple[str, ...], profile: str |
 
     posed = pose(read_problem(problem, settings), make_options(problem, profile, extrapolate).derive)
     write_atomically(output, canonical_bytes(dump_model(posed.problem)))
+    if (arrays := posed.inputs.arrays) and posed.paper.attach is not None:
+        click.echo(f"it names files by base name and sha256; solve it in their folder: {', '.join(arrays)}", err=True)

@@ -76,8 +76,21 @@ def read_problem(path: str, settings: tuple[str, ...]) -> Json:
     if not isinstance(document, dict):
         raise BadInputError("expected a problem object", code="wrong_type")
     for setting in settings:
-        set_field(document, *parse_setting(setting))
+        field, value = parse_setting(setting)
+        set_field(document, field, [value] if _means_a_list(document, field, value) else value)
     return document
+
+
+def _means_a_list(document: Json, field: str, value: Json) -> bool:
+    """Whether a scalar is given for a list that the document leaves out: one that it has is seen without its model."""
+    from planner import papers
+    from planner.validation import expects_list
+
+    name = document.get("paper")
+    if value is None or isinstance(value, list | dict) or name not in papers.names():
+        return False
+    paper = papers.get(name)
+    return expects_list(paper.derived_model if "derive" in document else paper.problem_model, field)
 
 
 def make_options(

@@ -7,8 +7,9 @@ from typing import Any, Literal, Self
 import pytest
 from pydantic import Field, model_validator
 
+from planner import papers
 from planner.errors import BadInputError
-from planner.validation import Document, Identity, Many, fault, validate
+from planner.validation import Document, Identity, Many, expects_list, fault, validate
 
 
 class Option(Document):
@@ -161,3 +162,21 @@ def test_what_is_not_an_object_is_refused(document: Any) -> None:
     with pytest.raises(BadInputError, match="expected an object, got") as caught:
         validate(Problem, document)
     assert caught.value.code == "wrong_type"
+
+
+@pytest.mark.parametrize(
+    ("paper", "path", "listed"),
+    [
+        ("hiermoe", "search.dimensions", True),
+        ("hiermoe", "topology.level_groups", True),
+        ("hiermoe", "layers.0.initial_physical_to_logical", True),
+        ("hiermoe", "search.gamma", False),
+        ("hiermoe", "layers.0", False),
+        ("hiermoe", "no.such.field", False),
+        ("findep", "memory.attention_fixed_bytes", False),
+        ("findep", "search.orders", True),
+        ("zellige", "configs", True),
+    ],
+)
+def test_a_field_that_holds_a_list_is_known_by_its_path(paper: str, path: str, listed: bool) -> None:
+    assert expects_list(papers.get(paper).problem_model, path) == listed
