@@ -1,8 +1,5 @@
 """What the reader of a plan should know of its prices: a dtype that is priced slower than a wider one, rows that stand
 in for others.
-
-A narrower dtype has less to read and more FLOP/s, so it is slower only where the measured kernel is a poor one. The
-measured time stays; the plan says so.
 """
 
 from __future__ import annotations
@@ -13,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.derivation.account import Account
+from planner.derivation.narrow_dtype import SLOWER, experts_slower, measured_as
 from planner.papers.findep.amounts import Caution
 from planner.papers.findep.attention_cost import attention_seconds
 from planner.papers.findep.attention_kernel import stands_in
@@ -24,9 +22,6 @@ from profiles.families import DTYPE_BYTES
 
 Said = dict[Caution, str]
 
-SLOWER = 1.1
-"""Times slower, as a geometric mean over what the search may ask, that is worth a word: rows are hardly nearer."""
-
 
 def attention_cautions(setting: Setting, samples: Floats, seconds: Floats) -> Said | None:
     """Of t_a, priced at ``seconds``; None if there is nothing to say."""
@@ -34,9 +29,10 @@ def attention_cautions(setting: Setting, samples: Floats, seconds: Floats) -> Sa
     wide = given.activation_dtype
     times = _times_slower(setting, given.dtype, "dtype", seconds, lambda other: attention_seconds(other, samples))
     if times is not None:
+        kernels = measured_as(setting.profile, "gemm", given.dtype)
         said["narrow_dtype_slower"] = (
             f"attention GPUs are priced {times:.2g} times slower in {given.dtype} than in {wide}, as "
-            f"{_kernels(setting, 'gemm', given.dtype)} was measured: compare derive.dtype={wide}, or import rows of "
+            f"{kernels} was measured: compare derive.dtype={wide}, or import rows of "
             "your kernels"
         )
     if stands_in(setting):
@@ -54,12 +50,8 @@ def expert_cautions(setting: Setting, tokens: Floats, seconds: Floats) -> Said |
     times = _times_slower(setting, dtype, "expert_dtype", seconds, lambda other: expert_seconds(other, tokens))
     if times is None:
         return None
-    more = DTYPE_BYTES[wide] / DTYPE_BYTES[dtype]
-    return {
-        "narrow_dtype_slower": f"experts are priced {times:.2g} times slower in {dtype} than in {wide}, as "
-        f"{_kernels(setting, 'moe_gemm', dtype, given.workload)} was measured: compare derive.expert_dtype={wide} "
-        f"({more:g} times their bytes), or import rows of your kernel"
-    }
+    kernels = measured_as(setting.profile, "moe_gemm", dtype, given.workload)
+    return {"narrow_dtype_slower": experts_slower(times, dtype, wide, kernels, "expert_dtype")}
 
 
 def cautions_of(problem: FindepProblem) -> Said:
@@ -84,12 +76,6 @@ def _times_slower(
         wider = price(replace(setting, given=setting.given.model_copy(update={field: wide})))
     except ProfileError:
         return None
+    # A geometric mean over what the search may ask.
     times = float(np.exp(np.log(seconds / wider.seconds).mean()))
     return times if times > SLOWER else None
-
-
-def _kernels(setting: Setting, family: str, dtype: str, workload: str = "") -> str:
-    """The kernels whose rows price this, as the profile names them."""
-    tables = setting.profile.document.tables
-    names = next((table.kernels for table in tables if table.key == (family, dtype, "", workload)), ())
-    return shown(", ".join(names) or f"its {family}", 120)
