@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from planner.paper import Bound
 from planner.papers.findep.problem import FindepProblem
-from planner.papers.findep.scan import better_than, free_order_bound, replay_all
+from planner.papers.findep.scan import better_than, replay_all
 from planner.papers.findep.solution import FindepSolution
 
 FAMILY = "best of both orders"
@@ -17,10 +17,10 @@ def bounds(problem: FindepProblem, solution: FindepSolution, certify: bool, effo
     ``certify`` replays all of the box, also what the bound has ruled out. Neither needs a solver or a budget.
     """
     del effort
-    any_order = Bound(free_order_bound(problem), "combinatorial", "any order of the tasks")
+    found, any_order = better_than(problem, solution.objective)
     if certify:
         best, _ = replay_all(problem)
         found = solution.objective if best is None else best.objective
-    else:
-        found = better_than(problem, solution.objective)
-    return any_order, Bound(found, "exhaustive", FAMILY, attained=True)
+    return Bound(any_order, "combinatorial", "any order of the tasks"), Bound(
+        found, "exhaustive", FAMILY, attained=True
+    )

@@ -61,10 +61,13 @@ def free_order_bound(problem: FindepProblem) -> float:
     return _gather(problem, tokens, np.inf).free_order_bound
 
 
-def better_than(problem: FindepProblem, objective: float) -> float:
-    """The best objective of the box if it beats one, else that one: whatever could beat it is replayed."""
+def better_than(problem: FindepProblem, objective: float) -> tuple[float, float]:
+    """The best objective of the box if it beats one, else that one: whatever could beat it is replayed.
+
+    And what no order can exceed, as `free_order_bound`.
+    """
     gathered = _gather(problem, tokens, objective * (1 + TIE))
-    return _best_objective(problem, gathered.candidates, objective)[0]
+    return _best_objective(problem, gathered.candidates, objective)[0], gathered.free_order_bound
 
 
 def _gather(problem: FindepProblem, goal: Goal, reached: float = -np.inf) -> _Gathered:

@@ -105,8 +105,8 @@ def test_the_bounds_prove_the_best_and_expose_a_worse_plan(certify: bool) -> Non
 
 def test_nothing_beats_the_best() -> None:
     problem = problem_of(b())
-    assert better_than(problem, 0.4) == 0.4
-    assert better_than(problem, 0.3) == 0.4
+    assert better_than(problem, 0.4)[0] == 0.4
+    assert better_than(problem, 0.3)[0] == 0.4
 
 
 def test_without_shared_experts_the_orders_are_one() -> None:
