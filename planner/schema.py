@@ -10,6 +10,7 @@ from pydantic.json_schema import models_json_schema
 from planner import papers
 from planner.envelope import FORMAT_VERSION, Envelope
 from planner.json_text import Json
+from planner.validation import forms_of
 
 DIALECT = "https://json-schema.org/draft/2020-12/schema"
 
@@ -18,8 +19,7 @@ def problem_schema(paper_name: str) -> dict[str, Json]:
     """Schema of a paper's problem file: the explicit form or the derived one."""
     paper = papers.get(paper_name)
     models: list[tuple[type[BaseModel], Any]] = [
-        (paper.problem_model, "validation"),
-        (paper.derived_model, "validation"),
+        (form, "validation") for model in (paper.problem_model, paper.derived_model) for form in forms_of(model)
     ]
     references, definitions = models_json_schema(models)
     forms = [references[model] for model in models]

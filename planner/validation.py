@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from typing import Annotated, Any, ClassVar, TypeVar, get_origin
+from collections.abc import Iterable, Mapping
+from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
@@ -18,6 +18,46 @@ class Document(BaseModel):
     """A frozen part of a file: unknown fields, NaN, infinities and coerced types are refused."""
 
     model_config: ClassVar[ConfigDict] = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
+
+
+class Forms(Document):
+    """A document of one of several forms, its subclasses, which the value of the field ``told_by`` tells apart.
+
+    Every form has that field as a ``Literal`` of one word; a default there is the form of a document without it.
+    """
+
+    told_by: ClassVar[str]
+
+    @classmethod
+    def forms(cls) -> dict[str, type[Self]]:
+        """The forms by the word that names them; empty for a form itself."""
+        found: dict[str, type[Self]] = {}
+        for child in cls.__subclasses__():
+            inner = child.forms()
+            found |= inner or {get_args(child.model_fields[cls.told_by].annotation)[0]: child}
+        return found
+
+    @classmethod
+    def form_of(cls, document: Mapping[str, Json]) -> type[Self]:
+        """The form that a document states, or is by default. Raises BadInputError."""
+        forms = cls.forms()
+        if not forms:
+            return cls
+        words = " or ".join(sorted(forms))
+        if cls.told_by not in document:
+            for form in forms.values():
+                if not form.model_fields[cls.told_by].is_required():
+                    return form
+            message = f'missing field "{cls.told_by}": expected {words}'
+            raise BadInputError(message, code="missing_field", where=cls.told_by)
+        word = document[cls.told_by]
+        if not isinstance(word, str):
+            message = f"expected {words}, got {shown_value(word)}"
+            raise BadInputError(message, code="wrong_type", where=cls.told_by)
+        if word not in forms:
+            message = f"expected {words}, got {shown_value(word)}{nearest(word, sorted(forms))}"
+            raise BadInputError(message, code="out_of_range", where=cls.told_by)
+        return forms[word]
 
 
 M = TypeVar("M", bound=BaseModel)
@@ -68,10 +108,21 @@ def validate(model: type[M], document: Json) -> M:
     """Validate a document. Raises BadInputError with the path of the first fault, its bound, and what was got."""
     if not isinstance(document, dict):
         raise BadInputError(f"expected an object, got {_type_name(document)}", code="wrong_type")
+    form = form_of(model, document)
     try:
-        return model.model_validate(document)
+        return form.model_validate(document)
     except ValidationError as error:
-        raise _explain(error, model, document) from None
+        raise _explain(error, form, document) from None
+
+
+def form_of(model: type[M], document: Mapping[str, Json]) -> type[M]:
+    """The model that a document is read with: one of its forms where there are several. Raises BadInputError."""
+    return model.form_of(document) if issubclass(model, Forms) else model
+
+
+def forms_of(model: type[M]) -> list[type[M]]:
+    """The forms of a model, or itself where there is one form only."""
+    return list(model.forms().values()) or [model] if issubclass(model, Forms) else [model]
 
 
 def _explain(error: ValidationError, model: type[BaseModel], document: Json) -> BadInputError:
@@ -191,7 +242,7 @@ def _known_fields(model: type[BaseModel], location: tuple[int | str, ...]) -> li
 
 def expects_list(model: type[BaseModel], path: str) -> bool:
     """Whether a field of a document, by its path, holds a list (indices of elements on the way are passed over)."""
-    models: list[type[BaseModel]] = [model]
+    models: list[type[BaseModel]] = forms_of(model)
     annotation: Any = None
     for name in path.split("."):
         if name.isdecimal():

@@ -15,7 +15,7 @@ from planner.json_text import Json, parse_json
 from planner.paper import DeriveOptions
 from planner.plan import Plan
 from planner.pose import Posed, pose
-from planner.validation import validate
+from planner.validation import form_of, validate
 
 DERIVE = "derive"
 """The first name of paths into the derived form."""
@@ -81,7 +81,7 @@ def source_of(plan: Plan, path: str) -> Source:
         return _derived(plan, path)
     document = plain(dump_model(plan.problem))
     options = DeriveOptions()
-    return Source(document, plan.paper.problem_model, options, plan.beside, pose(document, options, plan.beside))
+    return Source(document, type(plan.problem), options, plan.beside, pose(document, options, plan.beside))
 
 
 def _derived(plan: Plan, path: str) -> Source:
@@ -94,8 +94,9 @@ def _derived(plan: Plan, path: str) -> Source:
             where=path,
         )
     options = DeriveOptions(base_folder=plan.beside.folder if plan.beside else ".")
-    derived, explicit = plan.paper.derived_model, plan.paper.problem_model
-    kept = {name: value for name, value in dump_model(plan.problem).items() if name in derived.model_fields}
+    written, explicit = dump_model(plan.problem), type(plan.problem)
+    derived = form_of(plan.paper.derived_model, written)
+    kept = {name: value for name, value in written.items() if name in derived.model_fields}
     document = plain({**kept, DERIVE: {name: value for name, value in given.items() if name != "resolved"}})
     try:
         posed = pose(document, options, plan.beside)

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any, Literal, Self
+from typing import Any, ClassVar, Literal, Self
 
 import pytest
 from pydantic import Field, model_validator
 
 from planner import papers
 from planner.errors import BadInputError
-from planner.validation import Document, Identity, Many, expects_list, fault, validate
+from planner.validation import Document, Forms, Identity, Many, expects_list, fault, validate
 
 
 class Option(Document):
@@ -180,3 +180,63 @@ def test_what_is_not_an_object_is_refused(document: Any) -> None:
 )
 def test_a_field_that_holds_a_list_is_known_by_its_path(paper: str, path: str, listed: bool) -> None:
     assert expects_list(papers.get(paper).problem_model, path) == listed
+
+
+class Shape(Forms):
+    told_by: ClassVar[str] = "kind"
+
+    name: str = ""
+
+
+class Round(Shape):
+    kind: Literal["round"] = "round"
+    radius: float
+
+
+class Flat(Shape):
+    kind: Literal["flat"]
+    sides: Many[float]
+
+
+def test_a_document_of_several_forms_is_read_as_the_one_it_names() -> None:
+    assert isinstance(validate(Shape, {"kind": "flat", "sides": [1.0]}), Flat)
+    assert isinstance(validate(Shape, {"kind": "round", "radius": 1.0}), Round)
+    # a form asked for by itself stays itself
+    assert isinstance(validate(Round, {"radius": 2.0}), Round)
+
+
+def test_a_document_that_names_no_form_is_the_default_one() -> None:
+    assert validate(Shape, {"radius": 2.0}) == Round(radius=2.0)
+
+
+@pytest.mark.parametrize(
+    ("document", "code", "where", "told"),
+    [
+        ({"kind": "roud", "radius": 1.0}, "out_of_range", "kind", 'flat or round, got "roud" (did you mean "round"?)'),
+        ({"kind": 3}, "wrong_type", "kind", "expected flat or round, got 3"),
+        ({"kind": "flat", "sides": [1.0], "radius": 1.0}, "unknown_field", "radius", 'unknown field "radius"'),
+        ({"kind": "flat"}, "missing_field", "sides", 'missing field "sides"'),
+    ],
+)
+def test_a_wrong_form_is_named(document: dict[str, Any], code: str, where: str, told: str) -> None:
+    with pytest.raises(BadInputError) as caught:
+        validate(Shape, document)
+    assert (caught.value.code, caught.value.where) == (code, where)
+    assert told in caught.value.message
+
+
+def test_forms_without_a_default_need_their_word() -> None:
+    class Task(Forms):
+        told_by: ClassVar[str] = "task"
+
+    class Sizing(Task):
+        task: Literal["sizing"]
+
+    with pytest.raises(BadInputError, match='missing field "task": expected sizing'):
+        validate(Task, {})
+    assert Sizing.forms() == {}
+
+
+def test_a_list_of_any_form_expects_a_list() -> None:
+    assert expects_list(Shape, "sides")
+    assert not expects_list(Shape, "radius")

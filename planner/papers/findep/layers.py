@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from planner.papers.findep.pipeline import Pipeline, Run
 from planner.papers.findep.problem import Order
+from solvers.pipeline import Pipeline, Run
 
 AG, A2E, EG, E2A = range(4)
 """Resources: attention GPU, link to the experts, expert GPU, link back. All attention GPUs do the same at once."""

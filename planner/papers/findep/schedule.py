@@ -6,13 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.papers.findep.layers import ATTENTION, COMBINE, DISPATCH, EXPERT, SHARED, layers
-from planner.papers.findep.pipeline import Pipeline
 from planner.papers.findep.problem import FindepProblem
 from planner.papers.findep.residency import attention_bytes, expert_bytes
 from planner.papers.findep.solution import FindepSolution, Utilisation
 from planner.papers.findep.space import Decision, tokens
 from planner.papers.findep.timeline import shorten
 from planner.papers.findep.times import Times, task_times
+from solvers.pipeline import Pipeline
 
 Floats = NDArray[np.float64]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from planner.paper import Paper
 from planner.papers.hiermoe import pictures, presentation
+from planner.papers.hiermoe.attach import attach
 from planner.papers.hiermoe.baselines import baselines
 from planner.papers.hiermoe.cautions import warnings
 from planner.papers.hiermoe.certificate import bounds
@@ -16,7 +17,6 @@ from planner.papers.hiermoe.cost import derive
 from planner.papers.hiermoe.derived import HiermoeDerivedProblem
 from planner.papers.hiermoe.engines import METHODS, solve
 from planner.papers.hiermoe.problem import HiermoeProblem
-from planner.papers.hiermoe.routing.attach import attach
 from planner.papers.hiermoe.solution import HiermoeSolution
 
 PAPER = Paper[HiermoeProblem, HiermoeSolution, HiermoeDerivedProblem](

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from planner.paper import Warned
 from planner.papers.hiermoe.instance import Case, compile_case
 from planner.papers.hiermoe.problem import HiermoeProblem
-from planner.papers.hiermoe.routing.routed import Loads, Routed, Tokens
 from planner.papers.hiermoe.solution import HiermoeSolution, LayerPlacement
+from planner.routing.routed import Loads, Routed, Tokens
 
 UNEVEN = 1.5
 """Busiest over mean load above which a placement that was not asked to balance is worth a warning."""

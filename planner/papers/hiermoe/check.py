@@ -17,8 +17,8 @@ from planner.papers.hiermoe.checks.optimal import better_swap, over_ratio
 from planner.papers.hiermoe.checks.table import check_decision, exceeds_memory, named
 from planner.papers.hiermoe.instance import LayerCase, compile_case
 from planner.papers.hiermoe.problem import HiermoeProblem
-from planner.papers.hiermoe.routing.routed import Loads, Uniform, routing_digest
 from planner.papers.hiermoe.solution import HiermoeSolution, LayerPlacement
+from planner.routing.routed import Loads, Uniform, routing_digest
 
 VIOLATIONS: tuple[str, ...] = (
     "layer_set",

@@ -13,7 +13,6 @@ from planner.papers.hiermoe.exchange.tables import ascending, moves, swaps_betwe
 from planner.papers.hiermoe.exchange.time import a2a_seconds, hop_seconds, objective_seconds, rank_loads
 from planner.papers.hiermoe.instance import Case, LayerCase, Loads, Table, Tokens, routing_digest
 from planner.papers.hiermoe.replicas.front import FrontPoint
-from planner.papers.hiermoe.routing.document import LoadsRouting, MaskRouting, UniformRouting
 from planner.papers.hiermoe.solution import (
     FRONT_SLOTS,
     HiermoeSolution,
@@ -24,6 +23,7 @@ from planner.papers.hiermoe.solution import (
     RoutingDetail,
     SwapOptimal,
 )
+from planner.routing.document import LoadsRouting, MaskRouting, UniformRouting
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,7 +16,7 @@ from planner.papers.hiermoe.budget import load_limit
 from planner.papers.hiermoe.exact.naming import Ints, first_come
 from planner.papers.hiermoe.exchange.hops import Hop, hops_of
 from planner.papers.hiermoe.instance import Case, LayerCase, Tokens
-from planner.papers.hiermoe.routing.patterns import patterns_of
+from planner.routing.patterns import patterns_of
 from solvers import cpsat
 from solvers.report import Limits, Status
 

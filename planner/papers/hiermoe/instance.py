@@ -9,9 +9,9 @@ from numpy.typing import NDArray
 
 from planner.beside import unread
 from planner.papers.hiermoe.problem import HiermoeProblem, Layer
-from planner.papers.hiermoe.routing.document import FileRouting, LoadsRouting, MaskRouting, UniformRouting
-from planner.papers.hiermoe.routing.routed import Loads, Routed, Tokens, Uniform, routing_digest
-from planner.papers.hiermoe.routing.zipf import draw
+from planner.routing.document import FileRouting, LoadsRouting, MaskRouting, UniformRouting
+from planner.routing.routed import Loads, Routed, Tokens, Uniform, routing_digest
+from planner.routing.zipf import draw
 
 Table = NDArray[np.int64]
 """physical_to_logical: the expert of each slot; slot s sits on rank s // (P/G)."""

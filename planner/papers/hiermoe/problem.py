@@ -9,10 +9,10 @@ from pydantic import Field, PrivateAttr, model_validator
 
 from planner.attribution import Sources
 from planner.json_text import Json
-from planner.papers.hiermoe.routing.document import Index, Path, Routing
-from planner.papers.hiermoe.routing.faults import wrong_routing, wrong_table
-from planner.papers.hiermoe.routing.map_files import MapFormat
-from planner.papers.hiermoe.routing.routed import Kept
+from planner.routing.document import Index, Path, Routing
+from planner.routing.faults import wrong_routing, wrong_table
+from planner.routing.map_files import MapFormat
+from planner.routing.routed import Kept
 from planner.validation import Document, Many, fault, refuse_duplicates
 
 MAX_GPUS = 4096

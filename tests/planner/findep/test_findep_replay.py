@@ -13,8 +13,8 @@ from planner.papers.findep.any_order import least_makespan_s
 from planner.papers.findep.closed_form import aass_s, asas_s, replayed_s
 from planner.papers.findep.in_order import least_in_order_s
 from planner.papers.findep.layers import layers
-from planner.papers.findep.pipeline import Pipeline, Run
 from planner.papers.findep.times import Times
+from solvers.pipeline import Pipeline, Run
 
 durations = st.tuples(*(st.floats(1e-3, 1e3) for _ in range(5)), st.booleans()).map(
     lambda d: (d[0], d[1] if d[5] else 0.0, d[2], d[3], d[4])

@@ -28,8 +28,8 @@ from planner.papers.hiermoe.certificate import bounds
 from planner.papers.hiermoe.check import check
 from planner.papers.hiermoe.engines import solve
 from planner.papers.hiermoe.problem import HiermoeProblem
-from planner.papers.hiermoe.routing.counts_files import read_counts
 from planner.papers.hiermoe.solution import HiermoeSolution
+from planner.routing.counts_files import read_counts
 from solvers.report import Limits
 
 

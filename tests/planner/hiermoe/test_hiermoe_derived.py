@@ -15,6 +15,7 @@ from planner.documents import canonical_bytes
 from planner.envelope import dump_model
 from planner.errors import BadInputError
 from planner.paper import Derivation, DeriveOptions
+from planner.papers.hiermoe.attach import attach
 from planner.papers.hiermoe.cautions import warnings
 from planner.papers.hiermoe.cost import derive
 from planner.papers.hiermoe.costs.levels import collectives
@@ -22,7 +23,6 @@ from planner.papers.hiermoe.derived import HiermoeDerivedProblem
 from planner.papers.hiermoe.engines import solve
 from planner.papers.hiermoe.instance import Tokens, compile_case
 from planner.papers.hiermoe.problem import HiermoeProblem
-from planner.papers.hiermoe.routing.attach import attach
 from planner.validation import validate
 from profiles.geometry import load_model
 from profiles.library import load, names

@@ -16,7 +16,7 @@ from planner.papers.hiermoe.exchange.tables import crowded_slots
 from planner.papers.hiermoe.instance import compile_case
 from planner.papers.hiermoe.replicas.eplb import copies, eplb
 from planner.papers.hiermoe.replicas.eplb_tables import eplb_tables, legal
-from planner.papers.hiermoe.routing.counts_files import read_counts
+from planner.routing.counts_files import read_counts
 
 loads_of = st.lists(st.integers(0, 50), min_size=8, max_size=8).map(lambda loads: np.array(loads, float))
 

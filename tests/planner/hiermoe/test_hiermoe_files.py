@@ -20,11 +20,11 @@ from planner.beside import Beside
 from planner.documents import digest
 from planner.envelope import dump_model
 from planner.errors import BadInputError
+from planner.papers.hiermoe.attach import attach
 from planner.papers.hiermoe.instance import Case, Loads, Tokens, compile_case
 from planner.papers.hiermoe.problem import HiermoeProblem
-from planner.papers.hiermoe.routing.attach import attach
-from planner.papers.hiermoe.routing.counts_files import read_counts
-from planner.papers.hiermoe.routing.token_arrays import read_token_arrays
+from planner.routing.counts_files import read_counts
+from planner.routing.token_arrays import read_token_arrays
 
 IDS = np.array([[2, 0], [1, 3], [0, 3], [2, 1]])
 ASCENDING = [[0, 2], [1, 3], [0, 3], [1, 2]]

@@ -13,7 +13,7 @@ from planner.envelope import dump_model
 from planner.errors import BadInputError
 from planner.papers.hiermoe.instance import Loads, Tokens, Uniform, compile_case, routing_digest
 from planner.papers.hiermoe.problem import HiermoeProblem
-from planner.papers.hiermoe.routing.zipf import draw
+from planner.routing.zipf import draw
 from planner.validation import validate
 
 
@@ -242,7 +242,7 @@ def test_the_same_seed_draws_the_same_tokens_and_a_layer_depends_on_its_own_seed
 
 def test_a_draw_does_not_depend_on_how_many_keys_are_held_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     whole = routing_digest(draw(2, 300, 16, 4, 0.7, 9))
-    monkeypatch.setattr("planner.papers.hiermoe.routing.zipf.CHUNK_NUMBERS", 100)
+    monkeypatch.setattr("planner.routing.zipf.CHUNK_NUMBERS", 100)
     assert routing_digest(draw(2, 300, 16, 4, 0.7, 9)) == whole
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.papers.hiermoe.problem import HiermoeProblem, LinkCost
-from planner.papers.hiermoe.routing.routed import Loads, Routed, Tokens, Uniform
+from planner.routing.routed import Loads, Routed, Tokens, Uniform
 
 Ints = NDArray[np.int64]
 Floats = NDArray[np.float64]

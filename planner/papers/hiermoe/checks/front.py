@@ -6,8 +6,8 @@ from planner.findings import Findings
 from planner.papers.hiermoe.checks.counts import agree, recount
 from planner.papers.hiermoe.checks.table import check_slots, named
 from planner.papers.hiermoe.problem import HiermoeProblem
-from planner.papers.hiermoe.routing.routed import Routed
 from planner.papers.hiermoe.solution import FRONT_SLOTS, LayerPlacement, Point
+from planner.routing.routed import Routed
 
 CODE = "front_mismatch"
 MOST_POINTS = 64

@@ -21,7 +21,7 @@ from planner.papers.hiermoe.checks.counts import (
     recount,
 )
 from planner.papers.hiermoe.problem import HiermoeProblem
-from planner.papers.hiermoe.routing.routed import Routed, Tokens
+from planner.routing.routed import Routed, Tokens
 
 MOST_SLOTS = 64
 MOST_WORK = 2**29

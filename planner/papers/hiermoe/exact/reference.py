@@ -19,7 +19,7 @@ from planner.papers.hiermoe.exchange.tables import moved_count
 from planner.papers.hiermoe.exchange.time import best_dimension, rank_loads
 from planner.papers.hiermoe.formulation import BUDGETS, ROUNDING, Model
 from planner.papers.hiermoe.instance import Case, LayerCase, Table, Tokens, Uniform
-from planner.papers.hiermoe.routing.patterns import patterns_of
+from planner.routing.patterns import patterns_of
 from solvers.report import Limits
 
 SMALL_EXPERTS, SMALL_GPUS, SMALL_ROWS = 32, 8, 500

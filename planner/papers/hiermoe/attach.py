@@ -8,13 +8,13 @@ from planner.beside import Beside, Found, add_digest, find
 from planner.errors import BadInputError
 from planner.paper import Attached
 from planner.papers.hiermoe.problem import HiermoeProblem, Layer
-from planner.papers.hiermoe.routing.counts_files import read_counts
-from planner.papers.hiermoe.routing.document import FileRouting, LoadsRouting
-from planner.papers.hiermoe.routing.faults import wrong_table, wrong_tokens
-from planner.papers.hiermoe.routing.map_files import read_map
-from planner.papers.hiermoe.routing.routed import TokenArrays, TokenFiles
-from planner.papers.hiermoe.routing.token_arrays import read_token_arrays
-from planner.papers.hiermoe.routing.token_lines import read_token_lines
+from planner.routing.counts_files import read_counts
+from planner.routing.document import FileRouting, LoadsRouting
+from planner.routing.faults import wrong_table, wrong_tokens
+from planner.routing.map_files import read_map
+from planner.routing.routed import TokenArrays, TokenFiles
+from planner.routing.token_arrays import read_token_arrays
+from planner.routing.token_lines import read_token_lines
 from planner.validation import shown_value, validate
 
 MAP_PLACE = "initial_map.path"

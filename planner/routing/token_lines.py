@@ -12,9 +12,9 @@ import orjson
 
 from planner.errors import BadInputError
 from planner.json_text import Json, parse_json
-from planner.papers.hiermoe.routing.document import MAX_ASSIGNMENTS, MAX_TOKENS
-from planner.papers.hiermoe.routing.routed import TokenArrays
-from planner.papers.hiermoe.routing.token_arrays import Layers
+from planner.routing.document import MAX_ASSIGNMENTS, MAX_TOKENS
+from planner.routing.routed import TokenArrays
+from planner.routing.token_arrays import Layers
 
 MAX_LINE_BYTES = 2**20
 _FIELDS = {"expert_ids", "source_rank", "layer"}

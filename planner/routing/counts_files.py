@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from planner.documents import read_document
 from planner.errors import BadInputError
 from planner.json_text import Json
-from planner.papers.hiermoe.routing.array_files import ARRAY_ERRORS, Origin, read_array
-from planner.papers.hiermoe.routing.pair_counts import Counts, is_pair, loads_of_pairs, parse_expert, parse_pair
+from planner.routing.array_files import ARRAY_ERRORS, Origin, read_array
+from planner.routing.pair_counts import Counts, is_pair, loads_of_pairs, parse_expert, parse_pair
 
 MAX_NUMBERS = 2**26
 """Counts of one file."""

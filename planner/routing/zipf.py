@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from planner.papers.hiermoe.routing.routed import Tokens
+from planner.routing.routed import Tokens
 
 CHUNK_NUMBERS = 2**20
 """Random keys held at once: the draw never holds tokens x experts."""

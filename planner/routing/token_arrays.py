@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from planner.errors import BadInputError
-from planner.papers.hiermoe.routing.array_files import (
+from planner.routing.array_files import (
     ARRAY_ERRORS,
     Header,
     Origin,
@@ -21,8 +21,8 @@ from planner.papers.hiermoe.routing.array_files import (
     read_header,
     read_numbers,
 )
-from planner.papers.hiermoe.routing.document import MAX_ASSIGNMENTS, MAX_TOKENS
-from planner.papers.hiermoe.routing.routed import TokenArrays
+from planner.routing.document import MAX_ASSIGNMENTS, MAX_TOKENS
+from planner.routing.routed import TokenArrays
 
 MAX_NUMBERS = 2**30
 """Ids of all layers of a file, of which those of the wanted layers are kept."""

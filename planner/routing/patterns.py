@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.papers.hiermoe.routing.routed import Tokens
+from planner.routing.routed import Tokens
 
 Ints = NDArray[np.int64]
 

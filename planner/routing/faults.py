@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from planner.papers.hiermoe.routing.document import (
+from planner.routing.document import (
     MAX_ASSIGNMENTS,
     MAX_KEYS,
     MAX_TOKENS,
