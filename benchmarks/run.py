@@ -18,6 +18,9 @@ NAMES = (
     "orders",
     "paper_search",
     "expert_placement",
+    "overlap",
+    "pools",
+    "pool_experts",
     "lookups",
     "closed_loop",
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Self
+from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
@@ -10,6 +10,10 @@ from planner.validation import Document, fault
 
 Causes = dict[Annotated[str, Field(min_length=1, max_length=60)], Annotated[float, Field(ge=0, le=1e24)]]
 """Bytes by cause."""
+
+Caution = Literal["narrow_dtype_slower", "cache_rows_stand_in"]
+Said = dict[Caution, Annotated[str, Field(min_length=1, max_length=400)]]
+"""What the reader of a plan should know of prices: warnings by code."""
 
 ROUNDING = 1e-6
 """How far shares may sum to something else than 1."""

@@ -22,11 +22,11 @@ from planner.units import told
 class Relaxation:
     """A change of one problem field that helps; ``proven`` says that it is enough and the least that is.
 
-    Without ``enough`` the value is only needed, and more may be.
+    Without ``enough`` the value is only needed, and more may be. ``value`` is an amount, or a word.
     """
 
     field: str
-    value: float
+    value: float | str
     proven: bool
     enough: bool = True
 
@@ -118,8 +118,10 @@ def _finite(amount: float | None) -> float | None:
     return None if amount is None or not math.isfinite(amount) else float(amount)
 
 
-def _settable(value: float) -> float | int:
+def _settable(value: float | str) -> float | int | str:
     """A whole number without its ``.0``: fields of counts take it, and so do the others."""
+    if isinstance(value, str):
+        return value
     value = float(value)
     return int(value) if value.is_integer() and abs(value) < 2**53 else value
 

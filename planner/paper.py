@@ -72,6 +72,9 @@ class Baseline(Generic[S]):
     """What a simpler published rule gives. ``solution`` is None where the rule has no placement to check.
 
     ``objective`` is None when the rule fails; ``note`` says why, or which setting of the rule was best.
+
+    ``outside``: what it gives is no answer of the problem, such as one pool where two are to be sized, so that no bound
+    holds for it.
     """
 
     name: str
@@ -79,6 +82,7 @@ class Baseline(Generic[S]):
     note: str = ""
     solution: S | None = None
     feasible: bool = True
+    outside: bool = False
 
 
 @dataclass(frozen=True)

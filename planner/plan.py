@@ -129,6 +129,7 @@ def _in_terms_of_the_file(error: InfeasibleError, relaxable: Mapping[str, tuple[
     if error.relaxation is None or error.relaxation.field not in relaxable:
         return error
     name, larger = relaxable[error.relaxation.field]
+    value = error.relaxation.value
     return InfeasibleError(
         error.message,
         code=error.code,
@@ -136,7 +137,7 @@ def _in_terms_of_the_file(error: InfeasibleError, relaxable: Mapping[str, tuple[
         required=error.required,
         available=error.available,
         unit=error.unit,
-        relaxation=replace(error.relaxation, field=name, value=error.relaxation.value + larger),
+        relaxation=replace(error.relaxation, field=name, value=value if isinstance(value, str) else value + larger),
     )
 
 

@@ -143,9 +143,21 @@ def _explain(error: ValidationError, model: type[BaseModel], document: Json) -> 
     elif kind == "missing":
         beside = _beside_it(fault, faults)
         message = f'missing field "{names[-1] if names else "?"}"{beside}'
+    elif kind == "union_tag_invalid":
+        tags = [tag.strip(" '") for tag in str(context["expected_tags"]).split(",")]
+        told = str(context["tag"])
+        code, where = "out_of_range", _join(where, _tag_field(context))
+        message = f"expected {' or '.join(tags)}, got {shown_value(told)}{nearest(told, tags)}"
+    elif kind == "union_tag_not_found" and isinstance(fault.get("input"), dict):
+        code, where = "missing_field", _join(where, _tag_field(context))
+        message = f'missing field "{_tag_field(context)}"'
+    elif kind == "union_tag_not_found":
+        message = f"expected an object, got {shown_value(fault.get('input'))}"
     elif kind == "extra_forbidden":
         name = str(fault["loc"][-1])
-        message = f'unknown field "{name[:80]}"{nearest(name, _known_fields(model, fault["loc"][:-1]))}'
+        known = _known_fields(model, fault["loc"][:-1])
+        elsewhere = "; it goes with another kind" if name in known else nearest(name, known)
+        message = f'unknown field "{name[:80]}"{elsewhere}'
     else:
         message = f"{message[:1].lower()}{message[1:]}, got {shown_value(fault.get('input'))}"
         message = "expected " + message.replace("input should be ", "").replace(" should have ", " with ")
@@ -153,6 +165,12 @@ def _explain(error: ValidationError, model: type[BaseModel], document: Json) -> 
     if more and not any(isinstance(f["loc"][0] if f["loc"] else "", int) for f in faults):
         message += f" (and {more} more)"
     return BadInputError(message, code=code, where=where)
+
+
+def _tag_field(context: Mapping[str, Any]) -> str:
+    """The field that tells the branches of a union apart; where a function does, it reads ``kind``."""
+    discriminator = str(context["discriminator"])
+    return discriminator.strip("'") if discriminator.startswith("'") else "kind"
 
 
 def _beside_it(missing: ErrorDetails, faults: list[ErrorDetails]) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -81,6 +82,7 @@ class WholeFormula:
         return np.asarray(plain * correction(self.curves, sizes, copies))
 
 
+@lru_cache(maxsize=8)
 def whole_formula(profile: Profile, workload: str, dtype: str) -> WholeFormula:
     """Fitted when asked for. Raises `ProfileError` (outside_measured_range) without such a table.
 

@@ -6,7 +6,12 @@ measured time stays; the plan says so.
 
 from __future__ import annotations
 
-from profiles.errors import shown
+from collections.abc import Callable
+
+import numpy as np
+
+from planner.derivation.account import Floats
+from profiles.errors import ProfileError, shown
 from profiles.families import DTYPE_BYTES
 from profiles.profile import Profile
 
@@ -28,3 +33,18 @@ def experts_slower(times: float, dtype: str, wide: str, kernels: str, field: str
         f"experts are priced {times:.2g} times slower in {dtype} than in {wide}, as {kernels} was measured: compare "
         f"derive.{field}={wide} ({float(more):g} times their bytes), or import rows of your kernel"
     )
+
+
+def times_slower(dtype: str, wide: str, seconds: Floats, price_wide: Callable[[], Floats]) -> float | None:
+    """How many times slower ``seconds``, priced in ``dtype``, are than in ``wide``, as a geometric mean over them all.
+
+    None if hardly, if ``dtype`` is no narrower, or if nothing prices the wide one.
+    """
+    if DTYPE_BYTES[dtype] >= DTYPE_BYTES[wide]:
+        return None
+    try:
+        wider = price_wide()
+    except ProfileError:
+        return None
+    times = float(np.exp(np.log(seconds / wider).mean()))
+    return times if times > SLOWER else None

@@ -61,11 +61,13 @@ TokenFiles = dict[tuple[str, int | None], TokenArrays]
 class Kept:
     """Arrays held in memory beside a problem: of the files that it names, and tokens made once from what it says.
 
-    The document says by digest, recipe or in full what they are, so they never tell two problems apart.
+    The document says by digest, recipe or in full what they are, so they never tell two problems apart. ``worked_out``
+    is what a paper made of them and may be asked for again.
     """
 
     files: TokenFiles = field(default_factory=dict)
     made: dict[Hashable, Tokens] = field(default_factory=dict)
+    worked_out: dict[Hashable, object] = field(default_factory=dict)
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Kept)

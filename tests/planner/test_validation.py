@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, Literal, Self
+from typing import Annotated, Any, ClassVar, Literal, Self
 
 import pytest
-from pydantic import Field, model_validator
+from pydantic import Discriminator, Field, model_validator
 
 from planner import papers
 from planner.errors import BadInputError
@@ -240,3 +240,22 @@ def test_forms_without_a_default_need_their_word() -> None:
 def test_a_list_of_any_form_expects_a_list() -> None:
     assert expects_list(Shape, "sides")
     assert not expects_list(Shape, "radius")
+
+
+class Kinds(Document):
+    drawn: Annotated[Round | Flat, Discriminator("kind")]
+
+
+@pytest.mark.parametrize(
+    ("drawn", "code", "where", "told"),
+    [
+        ({"kind": "flatt"}, "out_of_range", "drawn.kind", 'expected round or flat, got "flatt" (did you mean "flat"?)'),
+        ({}, "missing_field", "drawn.kind", 'missing field "kind"'),
+        ({"kind": "flat", "sides": [], "radius": 1.0}, "unknown_field", "drawn.radius", "it goes with another kind"),
+    ],
+)
+def test_a_wrong_kind_is_told_with_those_there_are(drawn: dict[str, Any], code: str, where: str, told: str) -> None:
+    with pytest.raises(BadInputError) as caught:
+        validate(Kinds, {"drawn": drawn})
+    assert (caught.value.code, caught.value.where) == (code, where)
+    assert told in caught.value.message

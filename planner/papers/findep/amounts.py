@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from typing import Annotated, Literal, Self
+from typing import Annotated, Self
 
 from pydantic import BeforeValidator, Discriminator, Field, Tag, model_validator
 
-from planner.attribution import Causes, Sources
+from planner.attribution import Causes, Said, Sources
 from planner.validation import Document, Many, fault, shown_value
 
 Seconds = Annotated[float, Field(ge=0, le=1e9)]
 Given = Annotated[Sources | None, Field(description="shares of the time by source, for the reader; null: stated")]
 Amount = Annotated[float, Field(ge=0, le=1e15)]
 Slope = Annotated[float, Field(ge=0, le=1e9)]
-Caution = Literal["narrow_dtype_slower", "cache_rows_stand_in"]
 Cautions = Annotated[
-    dict[Caution, Annotated[str, Field(min_length=1, max_length=400)]] | None,
+    Said | None,
     Field(description="what the reader of a plan should know of these prices: warnings by code"),
 ]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TypeVar
 
+from planner.attribution import Said
 from planner.derivation.clusters import device_memory, hardware_files, placed, profile_of, refuse_unstated
+from planner.derivation.moe.model import moe_model, refuse_unpriced
 from planner.derivation.references import digests, is_file
 from planner.paper import Derivation, DeriveOptions
 from planner.papers.findep.amounts import PerToken, SampleCost, SampleTable, TokenCost, TokenTable
-from planner.papers.findep.cautions import Said
 from planner.papers.findep.derived import Derive, FindepDerivedProblem
 from planner.papers.findep.footprint import bytes_per_sample, memory_of
-from planner.papers.findep.moe_model import moe_model
 from planner.papers.findep.pools import pools_of, refuse_unlinked
 from planner.papers.findep.priced import Prices, prices_of
 from planner.papers.findep.problem import FindepProblem, Memory, Split
@@ -36,7 +36,8 @@ def derive(document: FindepDerivedProblem, options: DeriveOptions) -> Derivation
     named, profile = profile_of(written, hardware, folder)
     written = written.model_copy(update={"profile": named})
     given = document.derive.overridden(options)
-    model = moe_model(given, folder)
+    model = moe_model(given.model, folder)
+    refuse_unpriced(model)
     splits = pools_of(given, model)
     setting = Setting(given, document.search, model, profile, hardware, splits)
     if setting.crosses.any():

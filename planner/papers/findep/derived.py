@@ -10,32 +10,16 @@ from typing import Literal, Self
 from pydantic import Field, model_validator
 
 from planner.derivation.hardware import Hardware
+from planner.derivation.memory_budget import MemoryBudget
+from planner.derivation.moe.dtypes import Multiplied, Stored
+from planner.derivation.moe.forward import activation_dtype
 from planner.json_text import Json
 from planner.papers.findep.problem import OF_LIMIT, OF_OBJECTIVE, OF_RULES, Objective, Rules, Search
 from planner.validation import Document, Many, fault, refuse_duplicates
 from profiles.families import DTYPE_BYTES
 from profiles.geometry.spec import ModelSpec
 
-Multiplied = Literal[
-    "bf16", "fp16", "fp32", "tf32", "fp8", "fp8_block", "int8", "nvfp4",
-    "w8a16", "w4a16", "w4a8", "w4a16_mxfp4", "w4a8_mxfp4_mxfp8",
-]  # fmt: skip
-"""What weights are stored and multiplied in; the profile needs tables for it."""
-Stored = Literal["fp32", "bf16", "fp16", "fp8", "int8", "nvfp4"]
-"""What is sent, or kept in the cache."""
-
 MAX_TOKENS = 1 << 24
-
-
-class MemoryBudget(Document):
-    """What a GPU of either pool has."""
-
-    capacity_bytes: float | None = Field(
-        default=None, gt=0, le=1e18, description="null: the device memory of the cluster, else of the profile"
-    )
-    reserve_bytes: float = Field(
-        default=4e9, ge=0, le=1e18, description="context, communication buffers, captured graphs, fragmentation"
-    )
 
 
 class Pools(Document):
@@ -110,7 +94,7 @@ class Derive(Hardware):
     @property
     def activation_dtype(self) -> str:
         """Of activations, norms, the router, embedding and head: 16 bits unless the products are wider."""
-        return self.dtype if self.dtype in ("bf16", "fp16", "fp32", "tf32") else "bf16"
+        return activation_dtype(self.dtype)
 
     @property
     def experts_dtype(self) -> str:

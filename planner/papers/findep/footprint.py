@@ -2,28 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from planner import memory
-from planner.papers.findep.moe_model import MoeModel
+from planner.derivation.moe.weights import parts_beside_experts, weight_bytes
+from planner.derivation.moe.workspace import workspace_bytes_per_token
 from planner.papers.findep.problem import Memory
 from planner.papers.findep.setting import Setting
 from profiles.families import DTYPE_BYTES
-from profiles.geometry.attention import LatentAttention
-from profiles.geometry.feed_forward import Dense
-from profiles.geometry.model import LayerKind
-from profiles.geometry.weights import Weight
 
 Bytes = dict[str, float]
-
-_IN_ACTIVATION_DTYPE = ("embeddings", "head", "router", "norms")
 
 
 def memory_of(setting: Setting, capacity_bytes: float, reserve_bytes: float) -> Memory:
     """What fills a GPU of each pool; bytes of a resident sample are those of the first split."""
     given, model = setting.given, setting.model
-    parts = [part for part in model.geometry.parameters_by_part if part != "experts"]
-    weights = {f"{part}_weights": weight_bytes(setting, part) for part in parts}
+    weights = {f"{part}_weights": part_bytes(setting, part) for part in parts_beside_experts(model)}
     inner = memory.expert_buffer_bytes_per_copy(
         model.hidden,
         model.experts.ffn,
@@ -41,7 +33,7 @@ def memory_of(setting: Setting, capacity_bytes: float, reserve_bytes: float) -> 
         attention_workspace_bytes_per_sample={"workspace": _whole(given.tokens_per_sample * _workspace(setting))},
         expert_capacity_bytes=capacity_bytes,
         expert_fixed_bytes={"reserve": reserve_bytes},
-        expert_bytes_per_expert={"expert_weights": _whole(weight_bytes(setting, "experts") / model.experts.count)},
+        expert_bytes_per_expert={"expert_weights": _whole(part_bytes(setting, "experts") / model.experts.count)},
         expert_buffer_bytes_per_token={"expert_buffers": _whole(inner)},
     )
 
@@ -63,51 +55,22 @@ def bytes_per_sample(setting: Setting, expert_gpus: int) -> Bytes:
     }
 
 
-def weight_bytes(setting: Setting, part: str) -> float:
-    """Bytes of one part of the model, all layers: what is multiplied in its dtype, biases and the rest in 16 bits."""
-    given, model = setting.given, setting.model
-    dtype = given.experts_dtype if part == "experts" else given.dtype
-    if part in _IN_ACTIVATION_DTYPE:
-        dtype = given.activation_dtype
-    return _whole(
-        sum(
-            weight.parameters * count * DTYPE_BYTES[given.activation_dtype if weight.vector else dtype]
-            for weight, count in _weights(model)
-            if weight.part == part
-        )
+def part_bytes(setting: Setting, part: str) -> float:
+    """Bytes of one part of the model, all layers."""
+    given = setting.given
+    return weight_bytes(
+        setting.model,
+        part,
+        dtype=given.dtype,
+        experts_dtype=given.experts_dtype,
+        activation_dtype=given.activation_dtype,
     )
 
 
-def _weights(model: MoeModel) -> Iterable[tuple[Weight, int]]:
-    for kind, count in model.every_kind:
-        yield from ((weight, count) for weight in kind.weights)
-    yield from ((weight, 1) for weight in model.geometry.ends)
-
-
 def _workspace(setting: Setting) -> float:
-    """A2 a token: the largest of what the parts of any layer leave while they run, one after the other."""
-    return max(_kind_workspace(setting, kind) for kind, _ in setting.model.every_kind)
-
-
-def _kind_workspace(setting: Setting, kind: LayerKind) -> float:
-    element = DTYPE_BYTES[setting.given.activation_dtype]
-    attention, network = kind.attention, kind.feed_forward
-    if isinstance(attention, LatentAttention):
-        inside = memory.latent_workspace_bytes_per_token(
-            attention.heads,
-            attention.nope,
-            attention.rope,
-            attention.v,
-            attention.kv_lora,
-            absorbed=setting.given.phase == "decode",
-            element_bytes=element,
-        )
-    else:
-        inside = memory.grouped_workspace_bytes_per_token(
-            attention.heads, attention.kv_heads, attention.head_dim, element_bytes=element
-        )
-    ffn = network.ffn if isinstance(network, Dense) else network.shared_ffn
-    return float(max(inside, memory.ffn_workspace_bytes_per_token(ffn, gated=network.gated, element_bytes=element)))
+    """A2 a token."""
+    given = setting.given
+    return workspace_bytes_per_token(setting.model, given.activation_dtype, absorbed=given.phase == "decode")
 
 
 def _whole(amount: float) -> float:

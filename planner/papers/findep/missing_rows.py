@@ -5,42 +5,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from planner.derivation.moe.missing_rows import place_of_attention, place_of_experts
 from planner.errors import BadInputError
-from planner.papers.findep.attention_kernel import cache_rows
 from planner.papers.findep.setting import Setting
 from profiles.errors import ProfileError
-from profiles.geometry.attention import LatentAttention
 
 
 @contextmanager
 def rows_of_attention(setting: Setting) -> Iterator[None]:
     """A profile's complaint about t_a or t_s becomes the planner's, with the field that can change it."""
-    given, has = setting.given, setting.profile.has
-    activations = "derive.dtype" if given.dtype == given.activation_dtype else "derive.profile"
-    latent = isinstance(setting.model.kinds[0][0].attention, LatentAttention)
-    kernel = "prefill_attention" if given.phase == "prefill" else "decode_attention"
-    place = None
-    if not has("gemm", given.dtype):
-        place = "derive.dtype"
-    elif not has("gemm", given.activation_dtype) or not (latent or has(kernel, given.activation_dtype)):
-        place = activations
-    elif given.phase == "decode" and not latent and not has(kernel, cache_rows(setting, kernel)[0]):
-        place = "derive.kv_dtype"
-    with _placed(setting, place):
+    with _placed(setting, place_of_attention(setting.forward)):
         yield
 
 
 @contextmanager
 def rows_of_experts(setting: Setting) -> Iterator[None]:
     """The same of t_e."""
-    given, place = setting.given, None
-    if not setting.profile.has("moe_gemm", given.experts_dtype, workload=given.workload):
-        routed = any(
-            table.family == "moe_gemm" and table.dtype == given.experts_dtype
-            for table in setting.profile.document.tables
-        )
-        place = "derive.dtype" if given.expert_dtype is None else "derive.expert_dtype"
-        place = "derive.workload" if routed else place
+    given = setting.given
+    field = "dtype" if given.expert_dtype is None else "expert_dtype"
+    place = place_of_experts(setting.profile, given.experts_dtype, given.workload, field)
     with _placed(setting, place):
         yield
 

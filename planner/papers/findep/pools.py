@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from planner.derivation.moe.model import MoeModel
 from planner.errors import BadInputError
 from planner.papers.findep.derived import Derive, Pools
-from planner.papers.findep.moe_model import MoeModel
 from profiles.cluster import Link
 
 
@@ -34,7 +34,7 @@ def pools_of(given: Derive, model: MoeModel) -> tuple[Pools, ...]:
             )
         if split.expert_gpus > experts:
             raise BadInputError(
-                f"expected expert_gpus <= the {experts} experts of {model.geometry.name}, got {split.expert_gpus}",
+                f"expected expert_gpus <= the {experts} experts of {model.name}, got {split.expert_gpus}",
                 code="out_of_range",
                 where=f"{where}.expert_gpus",
             )

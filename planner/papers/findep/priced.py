@@ -8,12 +8,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.attribution import Said
 from planner.derivation.account import Account
+from planner.derivation.moe.attention_cost import attention_seconds, dense_seconds, head_seconds, shared_seconds
+from planner.derivation.moe.cautions import attention_cautions
+from planner.derivation.moe.forward import Forward
 from planner.derivation.references import input_errors
 from planner.papers.findep.amounts import TokenCost, TokenTable
-from planner.papers.findep.attention_cost import attention_seconds, dense_seconds, head_seconds, shared_seconds
 from planner.papers.findep.box import samples_of, tokens_of
-from planner.papers.findep.cautions import Said, attention_cautions, expert_cautions
+from planner.papers.findep.cautions import expert_cautions
 from planner.papers.findep.curves import Curve, Fit, curve_of, straight
 from planner.papers.findep.expert_cost import expert_seconds
 from planner.papers.findep.link_cost import LinkCosts, link_costs
@@ -64,7 +67,7 @@ def prices_of(setting: Setting) -> Prices:
     samples, tokens = samples_of(setting), tokens_of(setting)
     copies = tokens * setting.hosted
     with rows_of_attention(setting):
-        attention, shared = attention_seconds(setting, samples), shared_seconds(setting, samples)
+        attention, shared = attention_seconds(setting.forward, samples), shared_seconds(setting.forward, samples)
     with rows_of_experts(setting):
         experts = expert_seconds(setting, tokens)
     given = setting.given
@@ -81,16 +84,16 @@ def prices_of(setting: Setting) -> Prices:
         e2a=a2e if same else _ways(setting, copies, back),
         dense=_beside(dense_seconds, setting, samples),
         head=_beside(head_seconds, setting, samples),
-        attention_cautions=attention_cautions(setting, samples, attention.seconds),
+        attention_cautions=attention_cautions(setting.forward, samples, attention.seconds) or None,
         expert_cautions=expert_cautions(setting, tokens, experts.seconds),
         by_family=_by_family(setting, [attention] if shared is None else [attention, shared], experts, (out, back)),
     )
 
 
-def _beside(price: Callable[[Setting, Floats], Account | None], setting: Setting, samples: Floats) -> Curve | None:
+def _beside(price: Callable[[Forward, Floats], Account | None], setting: Setting, samples: Floats) -> Curve | None:
     """A time that is only told: nothing fails for want of it."""
     try:
-        account = price(setting, samples)
+        account = price(setting.forward, samples)
     except ProfileError:
         return None
     return None if account is None else curve_of(samples, account)

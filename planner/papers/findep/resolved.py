@@ -9,7 +9,7 @@ from planner.json_text import Json
 from planner.papers.findep.curves import Curve
 from planner.papers.findep.derived import Derive
 from planner.papers.findep.expert_cost import expert_error, expert_rows
-from planner.papers.findep.footprint import weight_bytes
+from planner.papers.findep.footprint import part_bytes
 from planner.papers.findep.priced import Prices, Way
 from planner.papers.findep.problem import Memory
 from planner.papers.findep.setting import Setting
@@ -21,11 +21,11 @@ def resolved_of(written: Derive, setting: Setting, prices: Prices, memory: Memor
     name_only(document, "model")
     model = setting.model
     resolved["model"] = {
-        "name": model.geometry.name,
+        "name": model.name,
         "expert_layers": {kind.name: count for kind, count in model.kinds},
         "dense_layers": {kind.name: count for kind, count in model.dense},
         "parameters": model.geometry.parameters,
-        "expert_bytes": weight_bytes(setting, "experts"),
+        "expert_bytes": part_bytes(setting, "experts"),
         "expert_ranks_measured": list(expert_rows(setting).expert_ranks()),
     }
     resolved["memory"] = None if memory is None else {"capacity_bytes": memory.attention_capacity_bytes}

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
+from planner.derivation.moe.forward import Forward
+from planner.derivation.moe.model import MoeModel
 from planner.papers.findep.derived import Derive, Pools
-from planner.papers.findep.moe_model import MoeModel
 from planner.papers.findep.problem import Search
 from profiles.cluster import Cluster
 from profiles.profile import Profile
@@ -26,6 +28,22 @@ class Setting:
     profile: Profile
     cluster: Cluster
     splits: tuple[Pools, ...]
+
+    @cached_property
+    def forward(self) -> Forward:
+        """What an attention GPU does for a micro-batch."""
+        given = self.given
+        return Forward(
+            model=self.model,
+            profile=self.profile,
+            phase=given.phase,
+            tokens_per_sample=given.tokens_per_sample,
+            context=given.context,
+            dtype=given.dtype,
+            activation_dtype=given.activation_dtype,
+            cache_dtype=given.cache_dtype,
+            extrapolate=given.extrapolate,
+        )
 
     @property
     def attention_gpus(self) -> Floats:

@@ -7,6 +7,7 @@ from pathlib import Path
 from planner.derivation.account import Error
 from planner.derivation.clusters import hardware_account, hardware_files, name_only, placed, profile_of
 from planner.derivation.lines import Line
+from planner.derivation.moe.model import MoeModel, moe_model
 from planner.derivation.references import digests, is_file
 from planner.errors import BadInputError
 from planner.json_text import Json
@@ -14,7 +15,6 @@ from planner.paper import Derivation, DeriveOptions
 from planner.papers.hiermoe.costs.expert_slope import Slope, expert_slope
 from planner.papers.hiermoe.costs.levels import collectives, level_groups
 from planner.papers.hiermoe.costs.link_cost import PricedLink, priced_link
-from planner.papers.hiermoe.costs.moe_model import MoeModel, moe_model
 from planner.papers.hiermoe.costs.narrow_dtype import slope_cautions
 from planner.papers.hiermoe.derived import Derive, HiermoeDerivedProblem
 from planner.papers.hiermoe.problem import Cautions, Costs, HiermoeProblem, Links, Topology
@@ -38,7 +38,7 @@ def derive(document: HiermoeDerivedProblem, options: DeriveOptions) -> Derivatio
     given = document.derive.overridden(options)
     if cluster.num_ranks < 2:
         raise BadInputError("expected at least two ranks, got 1", code="out_of_range", where="derive.cluster")
-    model = moe_model(given, folder)
+    model = moe_model(given.model, folder)
     topology = _topology(given, cluster)
     links = [
         priced_link(collective, written, profile, cluster)
@@ -97,7 +97,7 @@ def _resolved(
     """The derive object after defaults and overrides, and under ``resolved`` what it led to."""
     document, resolved = hardware_account(written, cluster)
     name_only(document, "model")
-    resolved["model"] = {"name": model.name, "hidden": model.hidden, "expert_layers": model.layers}
+    resolved["model"] = {"name": model.name, "hidden": model.hidden, "expert_layers": model.num_layers}
     resolved["level_groups"] = list(topology.level_groups)
     resolved["fits"] = {link.collective.name: _fit(link.line, link.from_rows) for link in links}
     if slope is not None:

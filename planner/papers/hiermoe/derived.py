@@ -10,6 +10,7 @@ from typing import Literal
 from pydantic import Field
 
 from planner.derivation.hardware import Hardware
+from planner.derivation.moe.dtypes import Stored
 from planner.json_text import Json
 from planner.papers.hiermoe.problem import InitialMap, Layer, Objective, Search
 from planner.validation import Document, Many
@@ -20,8 +21,6 @@ Multiplied = Literal[
     "bf16", "fp16", "fp8", "fp8_block", "int8", "nvfp4", "w8a16", "w4a16", "w4a8", "w4a16_mxfp4", "w4a8_mxfp4_mxfp8",
 ]  # fmt: skip
 """What experts are stored and multiplied in; the profile needs a table for it."""
-Stored = Literal["fp32", "bf16", "fp16", "fp8", "int8", "nvfp4"]
-"""What is sent."""
 
 FP8_GROUP = 128
 """Numbers that share a 32-bit scale where a token is sent in fp8, as DeepEP sends them."""

@@ -7,11 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from planner.beside import unread
 from planner.papers.hiermoe.problem import HiermoeProblem, Layer
-from planner.routing.document import FileRouting, LoadsRouting, MaskRouting, UniformRouting
+from planner.routing.compiled import routed_of
 from planner.routing.routed import Loads, Routed, Tokens, Uniform, routing_digest
-from planner.routing.zipf import draw
 
 Table = NDArray[np.int64]
 """physical_to_logical: the expert of each slot; slot s sits on rank s // (P/G)."""
@@ -84,35 +82,8 @@ def _layer(problem: HiermoeProblem, layer: Layer, index: int) -> LayerCase:
     given = layer.initial_physical_to_logical
     E = problem.num_experts
     current = contiguous(E, E + problem.redundant_slots) if given is None else np.array(given, np.int64)
-    return LayerCase(layer.layer_id, _routed(problem, layer, index), current)
-
-
-def _routed(problem: HiermoeProblem, layer: Layer, index: int) -> Routed:
-    place = f"layers.{index}.routing.path"
-    G, E, K = problem.topology.gpus, problem.num_experts, problem.top_k
-    routing = layer.routing
-    if isinstance(routing, UniformRouting):
-        return Uniform(routing.tokens_per_rank)
-    if isinstance(routing, LoadsRouting):
-        if routing.path is not None:
-            raise unread(routing.path, None, place)
-        load = np.array(routing.expert_load, np.float64)
-        return Loads(load, float(load.sum()) / K)
-    if isinstance(routing, MaskRouting):
-        written = (routing.source_rank, routing.expert_ids, K)
-        if written not in problem.kept.made:
-            ids = np.array(routing.expert_ids, np.int32).reshape(len(routing.source_rank), K)
-            problem.kept.made[written] = Tokens(np.sort(ids, axis=1), np.array(routing.source_rank, np.int32))
-        return problem.kept.made[written]
-    if isinstance(routing, FileRouting):
-        arrays = problem.kept.files.get((routing.sha256 or "", routing.layer))
-        if arrays is None:
-            raise unread(routing.path, routing.sha256, place)
-        return arrays.tokens(G)
-    recipe = (G, routing.tokens_per_rank, E, K, routing.exponent, routing.seed)
-    if recipe not in problem.kept.made:
-        problem.kept.made[recipe] = draw(*recipe)
-    return problem.kept.made[recipe]
+    routed = routed_of(layer.routing, problem.kept, problem.topology.gpus, E, problem.top_k, f"layers.{index}.routing")
+    return LayerCase(layer.layer_id, routed, current)
 
 
 __all__ = [

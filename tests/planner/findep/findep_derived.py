@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from planner.derivation.clusters import placed
+from planner.derivation.moe.model import moe_model
 from planner.errors import BadInputError
 from planner.paper import Derivation, DeriveOptions
 from planner.papers.findep.cost import derive
 from planner.papers.findep.derived import FindepDerivedProblem
-from planner.papers.findep.moe_model import moe_model
 from planner.papers.findep.pools import pools_of
 from planner.papers.findep.problem import FindepProblem
 from planner.papers.findep.setting import Setting
@@ -62,6 +62,6 @@ def setting(profile: Profile | None = None, **changes: Any) -> Setting:
     """What prices depend on, for tests of single prices."""
     problem, cluster = placed(made := validate(FindepDerivedProblem, document(**changes)), made.derive.cluster, Path())
     given = problem.derive
-    model = moe_model(given, Path())
+    model = moe_model(given.model, Path())
     found = profile or load(given.profile or "h200-sxm")
     return Setting(given, problem.search, model, found, cluster, pools_of(given, model))

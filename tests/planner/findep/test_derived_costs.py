@@ -9,8 +9,8 @@ import numpy.typing as npt
 import pytest
 from findep_derived import derived, document, setting
 
+from planner.derivation.moe.attention_cost import attention_seconds, dense_seconds, head_seconds, shared_seconds
 from planner.papers.findep.amounts import SampleTable, TokenCost, TokenTable
-from planner.papers.findep.attention_cost import attention_seconds, dense_seconds, head_seconds, shared_seconds
 from planner.papers.findep.expert_cost import expert_seconds
 from planner.papers.findep.footprint import bytes_per_sample, memory_of
 from planner.papers.findep.link_cost import port_bytes_per_copy
@@ -59,13 +59,13 @@ def ideal(**changes: Any) -> Any:
 
 def test_a_prefill_layer_on_attention_gpus_costs_its_flops() -> None:
     # Qwen3-235B: 4096 x (9216 + 8192) of projections, 4096 x 128 of the router, half of 4 x 64 x 128 a pair of tokens.
-    found = attention_seconds(ideal(), SAMPLES).seconds
+    found = attention_seconds(ideal().forward, SAMPLES).seconds
     one = 2 * 2048 * 4096 * (9216 + 8192 + 128) + 2 * 64 * 128 * 2048**2
     assert found == pytest.approx(SAMPLES * one / 1e15, rel=1e-12)
 
 
 def test_a_decoded_token_attends_to_its_context() -> None:
-    found = attention_seconds(ideal(**DECODE), SAMPLES).seconds
+    found = attention_seconds(ideal(**DECODE).forward, SAMPLES).seconds
     one = 2 * 4096 * (9216 + 8192 + 128) + 4 * 64 * 128 * 4096
     assert found == pytest.approx(SAMPLES * one / 1e15, rel=1e-12)
 
@@ -75,41 +75,41 @@ def test_latent_attention_is_expanded_in_prefill_and_absorbed_in_decode() -> Non
     up = 512 * 128 * 256
     weights = 7168 * 1536 + 1536 * 128 * 192 + 7168 * 576 + up + 128 * 128 * 7168
     router = 7168 * 256
-    prefill = attention_seconds(ideal(model="deepseek-v3"), SAMPLES).seconds
+    prefill = attention_seconds(ideal(model="deepseek-v3").forward, SAMPLES).seconds
     one = 2 * 2048 * (weights + router) + 128 * 2048**2 * 320
     assert prefill == pytest.approx(SAMPLES * one / 1e15, rel=1e-12)
     # Absorbed: kv_b is met head by head on either side of the kernel, the same FLOPs; n_h (2 c + d_r) a key.
-    decode = attention_seconds(ideal(model="deepseek-v3", **DECODE), SAMPLES).seconds
+    decode = attention_seconds(ideal(model="deepseek-v3", **DECODE).forward, SAMPLES).seconds
     one = 2 * (weights + router) + 2 * 128 * 4096 * (2 * 512 + 64)
     assert decode == pytest.approx(SAMPLES * one / 1e15, rel=1e-12)
 
 
 def test_layers_that_slide_and_layers_that_do_not_are_averaged() -> None:
     # gpt-oss-120b: 18 of 36 layers see 128 keys. Pieces of 256 tokens have 128^2 x 2 pairs each: 2,048 x 128 in all.
-    found = attention_seconds(ideal(model="gpt-oss-120b"), SAMPLES).seconds
+    found = attention_seconds(ideal(model="gpt-oss-120b").forward, SAMPLES).seconds
     products = 2 * 2048 * (2880 * (64 + 16) * 64 + 64 * 64 * 2880 + 2880 * 128)
     full, window = 2 * 64 * 64 * 2048**2, 4 * 64 * 64 * 2048 * 128
     assert found == pytest.approx(SAMPLES * (products + (full + window) / 2) / 1e15, rel=1e-12)
-    decode = attention_seconds(ideal(model="gpt-oss-120b", **DECODE), SAMPLES).seconds
+    decode = attention_seconds(ideal(model="gpt-oss-120b", **DECODE).forward, SAMPLES).seconds
     assert decode == pytest.approx(SAMPLES * (products / 2048 + 4 * 64 * 64 * (4096 + 128) / 2) / 1e15, rel=1e-12)
 
 
 def test_shared_experts_are_three_products_of_their_joint_width() -> None:
-    found = shared_seconds(ideal(model="deepseek-v2"), SAMPLES)
+    found = shared_seconds(ideal(model="deepseek-v2").forward, SAMPLES)
     assert found is not None
     assert found.seconds == pytest.approx(SAMPLES * 2 * 2048 * 3 * 5120 * 3072 / 1e15, rel=1e-12)
-    assert shared_seconds(ideal(), SAMPLES) is None
+    assert shared_seconds(ideal().forward, SAMPLES) is None
 
 
 def test_dense_layers_and_the_head_are_told_beside_the_plan() -> None:
     model = load_model("deepseek-v3")
-    dense = dense_seconds(ideal(model="deepseek-v3"), SAMPLES)
+    dense = dense_seconds(ideal(model="deepseek-v3").forward, SAMPLES)
     assert dense is not None
     linear = sum(count * kind.linear_flops_per_token for kind, count in model.kinds() if kind.name == "dense")
     assert dense.seconds == pytest.approx(SAMPLES * (2048 * linear + 3 * 128 * 2048**2 * 320) / 1e15, rel=1e-12)
-    head = head_seconds(ideal(model="deepseek-v3"), SAMPLES).seconds
+    head = head_seconds(ideal(model="deepseek-v3").forward, SAMPLES).seconds
     assert head == pytest.approx(SAMPLES * model.head_flops_per_token / 1e15, rel=1e-12)
-    assert dense_seconds(ideal(), SAMPLES) is None
+    assert dense_seconds(ideal().forward, SAMPLES) is None
 
 
 @pytest.mark.parametrize("model", ["qwen3-235b-a22b", "deepseek-v3"])
@@ -118,7 +118,7 @@ def test_one_decoded_sample_is_near_what_its_bytes_take(model: str) -> None:
     kind = load_model(model).kinds()[-1][0]
     parts = kind.parameters_by_part
     read = 2 * (parts["attention"] + parts["router"] + 4096 * kind.attention.kv_elements) / 4.8e12
-    found = float(attention_seconds(setting(model=model, **DECODE), np.array([1.0])).seconds[0])
+    found = float(attention_seconds(setting(model=model, **DECODE).forward, np.array([1.0])).seconds[0])
     assert 1.0 < found / read < 3.0
 
 

@@ -60,7 +60,7 @@ MAP = "layers.0.initial_physical_to_logical"
         (f"{ROUTING}.source_rank.1", 4, "source_rank_out_of_range", f"{ROUTING}.source_rank.1"),
         (f"{ROUTING}.source_rank.2", -1, "source_rank_out_of_range", f"{ROUTING}.source_rank.2"),
         (f"{ROUTING}.source_rank", [0, 0, 0], "out_of_range", f"{ROUTING}.source_rank"),
-        (f"{ROUTING}.kind", "masks", "wrong_type", ROUTING),
+        (f"{ROUTING}.kind", "masks", "out_of_range", f"{ROUTING}.kind"),
         (ROUTING, LOADS | {"tokens_per_rank": 5}, "load_sum_mismatch", f"{ROUTING}.expert_load"),
         (ROUTING, LOADS | {"expert_load": [8.0] * 7}, "out_of_range", f"{ROUTING}.expert_load"),
         (ROUTING, LOADS | {"expert_load": [8.0] * 7 + [-1.0]}, "out_of_range", f"{ROUTING}.expert_load.7"),

@@ -16,9 +16,9 @@ import numpy as np
 from planner.attribution import Sources
 from planner.derivation.account import Error, Floats, rounded_shares, sources_of
 from planner.derivation.lines import Line, line_through
+from planner.derivation.moe.model import MoeModel
 from planner.derivation.references import input_errors
 from planner.errors import BadInputError
-from planner.papers.hiermoe.costs.moe_model import MoeModel
 from planner.papers.hiermoe.derived import Derive
 from profiles.experts import FAMILY, ExpertRows, whole_formula, whole_products
 from profiles.priced import SOURCES

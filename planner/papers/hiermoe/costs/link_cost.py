@@ -18,16 +18,15 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-import numpy as np
-
 from planner.attribution import Sources
-from planner.derivation.account import Floats, rounded_shares, sources_of
-from planner.derivation.lines import Line, line_through
+from planner.derivation.account import sources_of
+from planner.derivation.collective_line import collective_line
+from planner.derivation.lines import Line
 from planner.errors import BadInputError
 from planner.papers.hiermoe.costs.levels import Collective
 from planner.papers.hiermoe.derived import Derive
 from planner.papers.hiermoe.problem import LinkCost
-from profiles.cluster import SMALLEST_FITTED_BYTES, Cluster, Link
+from profiles.cluster import Cluster, Link
 from profiles.clusters.tiers import STATED as SAID_BY_USER
 from profiles.clusters.tiers import Tier
 from profiles.errors import ProfileError
@@ -67,42 +66,12 @@ def _like_rows(collective: Collective, cluster: Cluster) -> bool:
 
 def _from_rows(collective: Collective, given: Derive, profile: Profile) -> PricedLink:
     ranks = len(collective.ranks)
-    sizes = _sizes(profile, ranks)
     try:
-        priced = profile.collective("all_to_all", sizes, ranks, extrapolate=given.extrapolate)
+        fitted = collective_line(profile, "all_to_all", ranks, given.extrapolate)
     except ProfileError as error:
         message = f"{collective.name}, an all-to-all of {ranks} ranks in a node: {error.message}"
         raise BadInputError(message, code=error.code, where="derive.profile") from None
-    line = line_through(sizes, priced.seconds)
-    if line.beta <= 0:
-        message = f"{collective.name}: the all-to-all of {ranks} ranks in {profile.name} does not grow with its bytes"
-        raise BadInputError(message, code="out_of_range", where="derive.profile")
-    shares = np.array([(priced.source == index).mean() for index in range(len(SOURCES))])
-    return PricedLink(collective, line, sources_of(rounded_shares(shares).tolist()), True)
-
-
-def _sizes(profile: Profile, ranks: int) -> Floats:
-    """The sizes measured at the numbers of ranks around, as far as all of these reach; some size where there is none.
-
-    Small messages run other protocols than those of a plan and are left out where others are left.
-    """
-    measured: dict[int, list[Floats]] = {}
-    for table in profile.document.tables:
-        if table.family == "all_to_all" and not table.backend.endswith("_in_place"):
-            columns = table.cost_table().columns
-            for count in np.unique(columns["ranks"][columns["nodes"] == 1]).tolist():
-                rows = (columns["nodes"] == 1) & (columns["ranks"] == count)
-                measured.setdefault(int(count), []).append(columns["message_bytes"][rows].astype(np.float64))
-    below = max((count for count in measured if count <= ranks), default=min(measured, default=0))
-    above = min((count for count in measured if count >= ranks), default=max(measured, default=0))
-    curves = [sizes for count in {below, above} for sizes in measured.get(count, [])]
-    if not curves:
-        return np.array([float(SMALLEST_FITTED_BYTES)])
-    low, high = max(sizes.min() for sizes in curves), min(sizes.max() for sizes in curves)
-    sizes: Floats = np.unique(np.concatenate(curves))
-    sizes = sizes[(sizes >= low) & (sizes <= high)]
-    large: Floats = sizes[sizes >= SMALLEST_FITTED_BYTES]
-    return large if len(large) >= 4 else sizes
+    return PricedLink(collective, fitted.line, fitted.sources, True)
 
 
 def _over_tiers(collective: Collective, given: Derive, cluster: Cluster) -> PricedLink:

@@ -5,10 +5,10 @@ A narrower dtype has less to read and more FLOP/s; the measured time stays.
 
 from __future__ import annotations
 
+from planner.derivation.moe.model import MoeModel
 from planner.derivation.narrow_dtype import SLOWER, experts_slower, measured_as
 from planner.errors import BadInputError
 from planner.papers.hiermoe.costs.expert_slope import Slope, expert_slope
-from planner.papers.hiermoe.costs.moe_model import MoeModel
 from planner.papers.hiermoe.derived import Derive
 from planner.papers.hiermoe.problem import Cautions
 from profiles.experts import FAMILY

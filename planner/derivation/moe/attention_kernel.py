@@ -1,0 +1,105 @@
+"""Seconds of the attention kernel of one layer on one attention device, between the projections."""
+
+from __future__ import annotations
+
+from planner.derivation.account import Floats
+from planner.derivation.moe.forward import Forward
+from profiles.geometry.attention import GroupedAttention, LatentAttention
+from profiles.latent import latent_decode, latent_prefill
+from profiles.priced import Priced, modelled
+
+
+def kernel(forward: Forward, attention: GroupedAttention | LatentAttention, samples: Floats) -> tuple[str, Priced]:
+    """Name of the family, and the price of batches of ``samples``. Raises ProfileError outside the tables."""
+    if isinstance(attention, LatentAttention):
+        return _latent(forward, attention, samples)
+    return _prefill(forward, attention, samples) if forward.phase == "prefill" else _decode(forward, attention, samples)
+
+
+def _latent(forward: Forward, attention: LatentAttention, samples: Floats) -> tuple[str, Priced]:
+    if forward.phase == "prefill":
+        dtype = forward.activation_dtype
+        price = latent_prefill(
+            forward.profile, forward.context, samples, attention.heads, dtype=dtype, extrapolate=forward.extrapolate
+        )
+        return f"mla_prefill/{dtype}", price
+
+    def look_up(dtype: str) -> Priced:
+        return latent_decode(
+            forward.profile, forward.context, samples, attention.heads, dtype=dtype, extrapolate=forward.extrapolate
+        )
+
+    dtype, substituted = cache_rows(forward, "mla_decode")
+    return f"mla_decode/{dtype}", _marked(look_up(dtype), substituted)
+
+
+def _prefill(forward: Forward, attention: GroupedAttention, samples: Floats) -> tuple[str, Priced]:
+    """A sliding window of W keys: rows of that window, else causal pieces of 2 W tokens, which have as many pairs."""
+    window = attention.window
+    dtype, length = forward.activation_dtype, forward.tokens_per_sample
+    family = f"prefill_attention/{dtype}"
+    if window is None or length <= window:
+        return family, _grouped_prefill(forward, attention, length, samples)
+    workload = f"window_{window}"
+    if forward.profile.has("prefill_attention", dtype, workload=workload):
+        axes = {"head_dim": attention.head_dim, "queries_per_kv_head": attention.heads // attention.kv_heads}
+        axes |= {"heads": attention.heads, "length": length}
+        price = forward.profile.operation(
+            "prefill_attention",
+            {**axes, "batch": samples},
+            dtype=dtype,
+            workload=workload,
+            extrapolate=forward.extrapolate,
+        )
+        return family, price
+    pieces = max(1.0, length / (2 * window))
+    price = _grouped_prefill(forward, attention, min(length, 2 * window), samples * pieces)
+    return family, modelled(price.seconds)
+
+
+def _grouped_prefill(forward: Forward, attention: GroupedAttention, length: int, batch: Floats) -> Priced:
+    return forward.profile.prefill_attention(
+        length,
+        batch,
+        attention.heads,
+        attention.kv_heads,
+        attention.head_dim,
+        dtype=forward.activation_dtype,
+        extrapolate=forward.extrapolate,
+    )
+
+
+def _decode(forward: Forward, attention: GroupedAttention, samples: Floats) -> tuple[str, Priced]:
+    """One query a sample over the keys it reads: those of the window where it slides."""
+    dtype, substituted = cache_rows(forward, "decode_attention")
+    price = forward.profile.decode_attention(
+        attention.keys_read(forward.context),
+        samples,
+        attention.heads,
+        attention.kv_heads,
+        attention.head_dim,
+        dtype=dtype,
+        extrapolate=forward.extrapolate,
+    )
+    return f"decode_attention/{dtype}", _marked(price, substituted)
+
+
+def stands_in(forward: Forward) -> bool:
+    """Whether decoding over a narrower cache than activations takes the rows of a cache as wide as they are."""
+    family = "mla_decode" if forward.latent else "decode_attention"
+    return forward.phase == "decode" and cache_rows(forward, family)[1]
+
+
+def cache_rows(forward: Forward, family: str) -> tuple[str, bool]:
+    """The dtype of the rows to use, and whether they stand in for a narrower cache that was not measured."""
+    computed = forward.activation_dtype
+    if forward.cache_dtype == computed:
+        return computed, False
+    own = f"{computed}_kv_{forward.cache_dtype}"
+    if forward.extrapolate == "roofline" and not forward.profile.has(family, own):
+        return computed, True
+    return own, False
+
+
+def _marked(price: Priced, substituted: bool) -> Priced:
+    return modelled(price.seconds) if substituted else price

@@ -1,0 +1,35 @@
+"""Bytes of a model's weights by part, each in the dtype it is kept in."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from planner.derivation.moe.model import MoeModel
+from profiles.families import DTYPE_BYTES
+from profiles.geometry.weights import Weight
+
+_IN_ACTIVATION_DTYPE = ("embeddings", "head", "router", "norms")
+
+
+def parts_beside_experts(model: MoeModel) -> list[str]:
+    """The parts that attention devices hold."""
+    return [part for part in model.geometry.parameters_by_part if part != "experts"]
+
+
+def weight_bytes(model: MoeModel, part: str, *, dtype: str, experts_dtype: str, activation_dtype: str) -> float:
+    """Bytes of one part of the model, all layers: what is multiplied in its dtype, biases and the rest in 16 bits."""
+    kept = experts_dtype if part == "experts" else dtype
+    if part in _IN_ACTIVATION_DTYPE:
+        kept = activation_dtype
+    parts = (
+        weight.parameters * count * DTYPE_BYTES[activation_dtype if weight.vector else kept]
+        for weight, count in _weights(model)
+        if weight.part == part
+    )
+    return float(round(sum(parts)))
+
+
+def _weights(model: MoeModel) -> Iterable[tuple[Weight, int]]:
+    for kind, count in model.every_kind:
+        yield from ((weight, count) for weight in kind.weights)
+    yield from ((weight, 1) for weight in model.geometry.ends)

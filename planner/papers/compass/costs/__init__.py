@@ -1,0 +1,1 @@
+"""From a profile, a model and a tensor-parallel degree to the stages of every operator."""

@@ -1,0 +1,147 @@
+"""The derived-cost form of the problem file: a profile, a model and a cluster instead of costs.
+
+``cost.py`` turns it into the explicit form. Every bound is here.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar, Literal, Self
+
+from pydantic import Field, model_validator
+
+from planner.derivation.hardware import Hardware
+from planner.derivation.memory_budget import MemoryBudget
+from planner.derivation.moe.dtypes import Multiplied, Stored
+from planner.derivation.moe.forward import activation_dtype
+from planner.json_text import Json
+from planner.papers.janus.costs import Activated, Combine, Limits, Prices
+from planner.papers.janus.problem import MAX_EXPERTS, Arrivals, Interval, Layer, Rules
+from planner.validation import Document, Forms, Identity, Many, fault, refuse_duplicates
+from profiles.families import DTYPE_BYTES
+from profiles.geometry.spec import ModelSpec
+
+
+class DerivedDevice(Document):
+    """A pair of devices that may carry the two sides, each by the profile of its device."""
+
+    id: Identity
+    attention_profile: str | None = Field(
+        default=None, min_length=1, max_length=1000, description="null: the problem's own"
+    )
+    expert_profile: str | None = Field(
+        default=None, min_length=1, max_length=1000, description="null: the problem's own"
+    )
+    prices: Prices | None = None
+    limits: Limits | None = Field(default=None, description="null: the problem's own")
+
+
+class Derive(Hardware):
+    """Where the costs come from. The cluster's ranks are the GPUs owned."""
+
+    model: str | ModelSpec = Field(description="a built-in model's name, a config.json, or its sizes")
+    dtype: Multiplied = Field(default="bf16", description="of all products but the router's and the experts'")
+    expert_dtype: Multiplied | None = Field(default=None, description="of the routed experts; null: dtype")
+    kv_dtype: Stored | None = Field(default=None, description="of the cache; null: as activations")
+    sent_dtype: Stored | None = Field(default=None, description="of what the pools send; null: as activations")
+    attention: Combine = Field(
+        default="sum", description="how floor and requests are fitted: as they add up, or the larger, as the paper"
+    )
+    links_per_node: int | None = Field(
+        default=None,
+        ge=1,
+        le=65536,
+        description="links over which a node sends its payload at once; null: one a GPU; 1: only the GPU that "
+        "gathered it",
+    )
+    workload: str = Field(
+        default="balanced", min_length=1, max_length=100, description="rows of experts whose tokens are routed evenly"
+    )
+    slots_per_instance: int | None = Field(
+        default=None, ge=1, le=MAX_EXPERTS, description="C; null: as many as the memory holds, all experts at most"
+    )
+    memory: MemoryBudget | None = Field(default=MemoryBudget(), description="null: unlimited")
+    devices: Many[DerivedDevice] = Field(default=(), description="pairs to choose from; none: the profile's own device")
+
+    @model_validator(mode="after")
+    def _devices_differ(self) -> Self:
+        refuse_duplicates([device.id for device in self.devices], "device", "devices")
+        if self.memory is None and self.slots_per_instance is None:
+            message = 'missing field "slots_per_instance": without memory nothing tells how many experts fit'
+            raise fault(message, code="missing_field", where="slots_per_instance")
+        return self
+
+    @property
+    def activation_dtype(self) -> str:
+        """Of activations, norms, the router, embedding and head."""
+        return activation_dtype(self.dtype)
+
+    @property
+    def experts_dtype(self) -> str:
+        """Of the routed experts' products."""
+        return self.expert_dtype or self.dtype
+
+    @property
+    def cache_dtype(self) -> str:
+        """Of keys and values, or latents, in the cache."""
+        return self.kv_dtype or self.activation_dtype
+
+    @property
+    def sent_bytes(self) -> float:
+        """Bytes of one number that the pools send."""
+        return float(DTYPE_BYTES[self.sent_dtype or self.activation_dtype])
+
+
+class DerivedBaselines(Document):
+    """What some baselines need to be told beside the model; null: that one is left out."""
+
+    monolithic: bool = Field(default=True, description="expert-parallel over whole nodes, priced by the same profile")
+    fixed_ratio: Many[int] | None = Field(default=None, description="[attention, experts]: only pools of this ratio")
+
+
+class JanusDerivedProblem(Forms):
+    """What the derived forms of both sizing tasks have; E, K and the layers are the model's."""
+
+    told_by: ClassVar[str] = "task"
+
+    paper: Literal["janus"] = "janus"
+    format_version: str = Field(default="1.0", description="any 1.x is read")
+    derive: Derive
+    slo_tpot_s: float = Field(gt=0, le=1e9, description="most seconds of an output token")
+    a_max: Activated | None = Field(default=None, description="null: binomial_bound on powers of two")
+    limits: Limits | None = Field(default=None, description="null: all of the cluster's ranks")
+    launcher_rules: Rules = Field(
+        default="none", description="vllm_afd: attention instances are a multiple of expert instances"
+    )
+    prices: Prices | None = Field(default=None, description="given: the price is the objective in place of GPUs")
+    price_unit: str = Field(default="USD", min_length=1, max_length=20)
+    layers: Many[Layer] = Field(default=(), description="traced layers, for copies and placement of their experts")
+    baselines: DerivedBaselines = DerivedBaselines()
+    notes: Json = Field(default=None, description="kept, never read")
+
+
+class DerivedScaling(JanusDerivedProblem):
+    """The pools for one demand."""
+
+    task: Literal["scaling"]
+    demand_tokens_per_s: float = Field(gt=0, le=1e15, description="lambda: output tokens per second to serve")
+    context_tokens: float = Field(ge=0, le=1e7, description="S_ctx: mean cached tokens of a request")
+
+
+class DerivedSeries(JanusDerivedProblem):
+    """The pools for each interval of a series."""
+
+    task: Literal["series"]
+    series: Many[Interval] = ()
+    arrivals: Arrivals | None = None
+    context_tokens: float | None = Field(
+        default=None, ge=0, le=1e7, description="S_ctx: mean cached tokens of a request; null: that of the arrivals"
+    )
+
+    @model_validator(mode="after")
+    def _demand_is_stated(self) -> Self:
+        if not self.series and self.arrivals is None:
+            raise fault('missing field "series": state it, or "arrivals"', code="missing_field", where="series")
+        if self.context_tokens is None and self.arrivals is None:
+            message = 'missing field "context_tokens": only arrivals tell it'
+            raise fault(message, code="missing_field", where="context_tokens")
+        return self

@@ -1,0 +1,1 @@
+"""What experts ask of their instances: copies, placement, and the balance of each batch."""

@@ -1,0 +1,1 @@
+"""The coefficients of the derived form, of one pair of devices."""

@@ -1,0 +1,1 @@
+"""What there is to see in a plan of each task, section by section."""
