@@ -210,11 +210,11 @@ def _shapes(shapes: Sequence[tuple[int, str]]) -> None:
             document = {
                 "paper": "janus",
                 "task": "scaling",
-                "derive": _derive("h100-sxm", "deepseek-v2", "bf16", 64) | {"slots_per_instance": 27},
+                "derive": _derive("h100-sxm", "deepseek-v2", "bf16", 64)
+                | {"slots_per_instance": 27, "baselines": {"fixed_ratio": [1, 1]}},
                 "slo_tpot_s": slo_s,
                 "demand_tokens_per_s": batch / slo_s,
                 "context_tokens": 512,
-                "baselines": {"fixed_ratio": [1, 1]},
             }
             try:
                 found = compare_document(document, Options())

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Hashable
+from codecs import BOM_UTF8
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 from planner.errors import BadInputError
+
+MAX_LINE_BYTES = 2**20
+"""Of a file that is read line by line."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,6 +54,30 @@ def find(beside: Beside, name: str, sha256: str | None, where: str) -> Found:
             f"{path.name} is another file: expected sha256 {sha256}, got {found}", code="array_mismatch", where=where
         )
     return Found(path, path.name, found)
+
+
+def lines_of(path: Path, where: str) -> Iterator[tuple[str, bytes]]:
+    """The lines of a file that are not blank, each with a name for messages; a byte order mark is passed over.
+
+    Raises BadInputError: too_large for a line of more than a mebibyte, missing_field where the file cannot be read.
+    """
+    try:
+        with path.open("rb") as stream:
+            for number in range(1, 2**62):
+                line = stream.readline(MAX_LINE_BYTES + 1)
+                name = f"{path.name} line {number}"
+                if not line:
+                    return
+                if len(line) > MAX_LINE_BYTES:
+                    message = f"{name}: longer than {MAX_LINE_BYTES:,} bytes"
+                    raise BadInputError(message, code="too_large", where=where)
+                if number == 1:
+                    line = line.removeprefix(BOM_UTF8)
+                if line.strip():
+                    yield name, line
+    except OSError as error:
+        message = f"cannot read {path.name}: {error.strerror or error}"
+        raise BadInputError(message, code="missing_field", where=where) from None
 
 
 def unread(name: str, sha256: str | None, where: str) -> BadInputError:

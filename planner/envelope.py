@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from typing import Annotated
+
 from pydantic import BaseModel, Field
 
 from planner.certificate import Certificate
@@ -10,13 +13,16 @@ from planner.json_text import Json
 from planner.validation import Document, Many
 
 FORMAT_VERSION = "1.0"
+_VERSION = re.compile(r"\d{1,9}\.\d{1,9}", re.ASCII)
+
+Share = Annotated[float, Field(ge=0, le=1)]
 
 
 class Inputs(Document):
     """What the plan was made from, by digest."""
 
     problem_sha256: str
-    derive: Json = None
+    derive: dict[str, Json] | None = None
     profile: str | None = None
     profile_sha256: str | None = None
     arrays: dict[str, str] = Field(default_factory=dict)
@@ -44,7 +50,7 @@ class Solver(Document):
     engine: str
     version: str
     method: str
-    seed: int
+    seed: int = Field(ge=0)
     effort: float
 
 
@@ -60,7 +66,7 @@ class Envelope(Document):
     certificate: Certificate
     memory: Many[MemoryEntry]
     warnings: Many[WarningEntry]
-    sources: dict[str, float]
+    sources: dict[str, Share]
     cost_error: dict[str, float] | None
     solver: Solver
 
@@ -73,7 +79,7 @@ def dump_model(model: BaseModel) -> dict[str, Json]:
 def check_version(document: dict[str, Json], what: str) -> None:
     """Accept any minor of our major. Raises BadInputError (unsupported_version) naming the version."""
     version = document.get("format_version", FORMAT_VERSION)
-    major = version.split(".")[0] if isinstance(version, str) else None
+    major = version.split(".")[0] if isinstance(version, str) and _VERSION.fullmatch(version) else None
     if major != FORMAT_VERSION.split(".")[0]:
         bare = isinstance(version, int | float) and not isinstance(version, bool)
         quote = f', and a string: quote it, "{FORMAT_VERSION}"' if bare else ""

@@ -64,7 +64,8 @@ class InfeasibleError(PlanError):
     """Proved infeasible; ``code`` names the binding constraint.
 
     ``required`` and ``available`` are in the constraint's unit, None where it has no amount. ``unit`` is "bytes" or
-    "s" where people write them otherwise, and empty for counts.
+    "s" where people write them otherwise, and empty for counts. ``also`` are other relaxations, each enough by itself,
+    of what only another form of the problem has a field for.
     """
 
     kind = "infeasible"
@@ -80,8 +81,10 @@ class InfeasibleError(PlanError):
         available: float | None = None,
         unit: str = "",
         relaxation: Relaxation | None = None,
+        also: tuple[Relaxation, ...] = (),
     ) -> None:
         super().__init__(message, code=code, where=where)
+        self.also = also
         self.required = required
         self.available = available
         self.unit = unit

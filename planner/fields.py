@@ -78,7 +78,9 @@ def _places(value: Json, names: list[str], passed: list[str]) -> Iterator[Place]
     elif isinstance(value, list):
         found = [Place(value, index, ".".join([*passed, step])) for index, step in _elements(value, name, where)]
     else:
-        raise BadInputError(f'"{where}" leads through a value that has no fields', code="unknown_field", where=where)
+        inside = ".".join(passed)
+        what = f'"{inside}" is null here: state it whole' if value is None else f'"{inside}" has no fields'
+        raise BadInputError(f'{what}; "{where}" leads into it', code="unknown_field", where=where)
     for place in found:
         yield from _places(place.value, rest, [place.path]) if rest else (place,)
 
@@ -95,7 +97,8 @@ def _elements(elements: list[Json], name: str, where: str) -> list[tuple[int, st
 def set_field(document: Json, path: str, value: Json) -> None:
     """Set one field in place. Missing objects on the way are made (validation judges their names), list elements not.
 
-    A scalar given where a list stands means a list of one. Raises BadInputError (unknown_field).
+    A scalar given where a list stands means a list of one; null takes the list away. Raises BadInputError
+    (unknown_field).
     """
     names = path.split(".")
     parent = document
@@ -107,7 +110,7 @@ def set_field(document: Json, path: str, value: Json) -> None:
             break
         parent = _child(parent, last, ".".join(names[:depth]))
     if isinstance(parent, dict):
-        if isinstance(parent.get(last), list) and not isinstance(value, list | dict):
+        if isinstance(parent.get(last), list) and not isinstance(value, list | dict | None):
             value = [value]
         parent[last] = value
     elif isinstance(parent, list):

@@ -93,7 +93,8 @@ class Derivation(Generic[P]):
     files read beside the problem: base name to sha256.
 
     ``relaxable`` says, for a field of the explicit form that a relaxation may name, which field of the derived form
-    moves it, and by what amount that one is larger.
+    moves it, and by what amount that one is larger, or as a string the value that is always enough. ``multiples`` says
+    of such a field that it takes multiples of a number alone.
     """
 
     problem: P
@@ -102,7 +103,8 @@ class Derivation(Generic[P]):
     profile_sha256: str
     cost_error: Mapping[str, float] | None
     arrays: Mapping[str, str] = field(default_factory=dict)
-    relaxable: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    relaxable: Mapping[str, tuple[str, float | str]] = field(default_factory=dict)
+    multiples: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -14,7 +15,7 @@ from planner.beside import Beside
 from planner.certificate import Certificate, Objective, certify
 from planner.documents import canonical_bytes, parse_document
 from planner.envelope import FORMAT_VERSION, Envelope, Inputs, Solver, check_version, dump_model
-from planner.errors import BadInputError, InfeasibleError, RefutedError
+from planner.errors import BadInputError, InfeasibleError, RefutedError, Relaxation
 from planner.fields import nearest
 from planner.json_text import Json
 from planner.paper import DeriveOptions, MemoryRow, Warned
@@ -94,7 +95,7 @@ def make_plan(posed: Posed, options: Options, timings: Timings | None = None) ->
     try:
         solution, report = _timed(timings, "solve", lambda: paper.solve(problem, options.method, options.limits))
     except InfeasibleError as error:
-        raise _in_terms_of_the_file(error, posed.relaxable) from None
+        raise _in_terms_of_the_file(error, posed) from None
     violations = _timed(timings, "check", lambda: paper.check(problem, solution))
     if violations:
         raise RefutedError(
@@ -111,7 +112,8 @@ def make_plan(posed: Posed, options: Options, timings: Timings | None = None) ->
         certificate=certify(Objective.of(paper, problem, solution), report, bounds),
         memory=tuple(paper.memory(problem, solution)),
         warnings=tuple(paper.warnings(problem, solution)),
-        sources=dict(paper.shares(problem, solution)),
+        # Shares are sums, which rounding may leave above all there is.
+        sources={name: min(1.0, share) for name, share in paper.shares(problem, solution).items()},
         cost_error=posed.cost_error,
         solver=Solver(
             engine=report.engine,
@@ -124,21 +126,44 @@ def make_plan(posed: Posed, options: Options, timings: Timings | None = None) ->
     )
 
 
-def _in_terms_of_the_file(error: InfeasibleError, relaxable: Mapping[str, tuple[str, float]]) -> InfeasibleError:
-    """The relaxation of a derived problem, on the field that its file has."""
-    if error.relaxation is None or error.relaxation.field not in relaxable:
-        return error
-    name, larger = relaxable[error.relaxation.field]
-    value = error.relaxation.value
+def _in_terms_of_the_file(error: InfeasibleError, posed: Posed) -> InfeasibleError:
+    """The relaxation of a derived problem, on the field that its file has; another where the file has one for that."""
+    message, where, relaxation = error.message, error.where, error.relaxation
+    for written, (name, _) in posed.relaxable.items():
+        message = message.replace(f"--set {written}=", f"--set {name}=")
+    for each in (relaxation, *error.also):
+        if each is not None and each.field in posed.relaxable:
+            name, moved = posed.relaxable[each.field]
+            always, where = isinstance(moved, str), name if where == each.field else where
+            relaxation = replace(
+                each,
+                field=name,
+                value=_moved(each, posed),
+                proven=each.proven or always,
+                enough=each.enough or always,
+            )
+            break
     return InfeasibleError(
-        error.message,
+        message,
         code=error.code,
-        where=name if error.where == error.relaxation.field else error.where,
+        where=where,
         required=error.required,
         available=error.available,
         unit=error.unit,
-        relaxation=replace(error.relaxation, field=name, value=value if isinstance(value, str) else value + larger),
+        relaxation=relaxation,
     )
+
+
+def _moved(relaxation: Relaxation, posed: Posed) -> float | str:
+    """The value of the file's field that a relaxation comes to."""
+    name, larger = posed.relaxable[relaxation.field]
+    if isinstance(larger, str):
+        return larger
+    if isinstance(relaxation.value, str):
+        return relaxation.value
+    multiple = posed.multiples.get(name)
+    value = relaxation.value + larger
+    return value if multiple is None else math.ceil(value / multiple) * multiple
 
 
 def _timed(timings: Timings, name: str, act: Callable[[], Any]) -> Any:

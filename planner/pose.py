@@ -14,7 +14,7 @@ from planner.errors import BadInputError
 from planner.json_text import Json
 from planner.paper import Derivation, DeriveOptions
 from planner.papers import AnyPaper
-from planner.validation import validate
+from planner.validation import form_of, validate
 
 
 def paper_of(document: Json) -> AnyPaper:
@@ -34,6 +34,25 @@ def paper_of(document: Json) -> AnyPaper:
     return papers.get(name)
 
 
+def _derived(paper: AnyPaper, document: Json) -> Any:
+    """A derived document, validated. Raises BadInputError; of a field of the explicit form it says where that is."""
+    try:
+        return validate(paper.derived_model, document)
+    except BadInputError as error:
+        name = error.where
+        if error.code != "unknown_field" or name is None or not isinstance(document, dict):
+            raise
+        if name not in form_of(paper.problem_model, document).model_fields:
+            raise
+        derive = form_of(paper.derived_model, document).model_fields["derive"].annotation
+        takes = f"derive.{name}" if name in getattr(derive, "model_fields", {}) else "derive"
+        message = (
+            f'unknown field "{name}" of a derived problem: {takes} replaces it; plan expand prints the explicit form, '
+            "where it can be set"
+        )
+        raise BadInputError(message, code=error.code, where=name) from None
+
+
 @dataclass(frozen=True)
 class Posed:
     """A validated explicit problem, and what it was derived from."""
@@ -42,7 +61,8 @@ class Posed:
     problem: Any
     inputs: Inputs
     cost_error: dict[str, float] | None
-    relaxable: Mapping[str, tuple[str, float]] = field(default_factory=dict)
+    relaxable: Mapping[str, tuple[str, float | str]] = field(default_factory=dict)
+    multiples: Mapping[str, int] = field(default_factory=dict)
     beside: Beside = field(default_factory=lambda: Beside("."))
 
 
@@ -55,7 +75,7 @@ def pose(document: Json, options: DeriveOptions, beside: Beside | None = None) -
     paper = paper_of(document)
     derivation: Derivation[Any] | None = None
     if "derive" in document:
-        derivation = paper.derive(validate(paper.derived_model, document), options)
+        derivation = paper.derive(_derived(paper, document), options)
         problem = derivation.problem
     else:
         if options.profile is not None or options.extrapolate is not None:
@@ -84,5 +104,6 @@ def pose(document: Json, options: DeriveOptions, beside: Beside | None = None) -
         ),
         dict(derivation.cost_error) if derivation and derivation.cost_error else None,
         derivation.relaxable if derivation else {},
+        derivation.multiples if derivation else {},
         beside,
     )

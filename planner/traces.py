@@ -4,11 +4,12 @@
     Timestamp,...,Request tokens,Response tokens,...                 BurstGPT: seconds
     {"timestamp": 3000, "input_length": 6758, "output_length": 500}  Mooncake: JSON Lines, whole milliseconds
 
-They are told apart by these names; other columns and keys are passed over.
+They are told apart by these names; other columns and keys are passed over. A cell may be quoted, on one line.
 """
 
 from __future__ import annotations
 
+import csv
 import re
 from array import array
 from collections.abc import Callable, Iterator
@@ -20,13 +21,17 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from planner.beside import lines_of
 from planner.errors import BadInputError
 from planner.json_text import parse_json
 from planner.validation import shown_value
 
 MAX_REQUESTS = 10_000_000
-MAX_LINE_BYTES = 2**20
 MAX_TOKENS = 2**31
+LATEST_S = 1e11
+"""Seconds above this are no date, and no time since a trace began either: they count something smaller."""
+EPOCH_MS = 1_000_000_000, 100_000_000_000
+"""Between these lie times since 1970 in seconds, and the milliseconds of no trace from its beginning."""
 
 _CSV_NAMES = (
     ("timestamp", "contexttokens", "generatedtokens"),
@@ -56,7 +61,8 @@ def read_requests(path: Path, where: str) -> Requests:
     first = next(lines, None)
     if first is None:
         raise BadInputError(f"{path.name} holds no request", code="out_of_range", where=where)
-    rows = _objects(first, lines, where) if first[1].lstrip().startswith("{") else _records(first, lines, where)
+    in_json = first[1].lstrip().startswith("{")
+    rows = _objects(first, lines, where) if in_json else _records(first, lines, where)
     for seconds, tokens_in, tokens_out in rows:
         times.append(seconds)
         taken.append(tokens_in)
@@ -66,36 +72,38 @@ def read_requests(path: Path, where: str) -> Requests:
     if not times:
         raise BadInputError(f"{path.name} holds no request", code="out_of_range", where=where)
     arrival = np.array(times, np.float64)
+    if in_json:
+        _refuse_seconds(arrival.min(), path.name, where)
     order = np.argsort(arrival, kind="stable")
     arrival = arrival[order]
     return Requests(arrival - arrival[0], np.array(taken, np.int64)[order], np.array(given, np.int64)[order])
 
 
+def _refuse_seconds(first_s: float, name: str, where: str) -> None:
+    """Refuse a trace whose first timestamp in milliseconds is a date in seconds."""
+    low, high = EPOCH_MS
+    if low <= (first_ms := round(first_s * 1000)) < high:
+        message = (
+            f'{name}: expected "timestamp" in milliseconds, got {first_ms:,} at the least, which is a date in seconds: '
+            "multiply by 1,000, or count from the first request"
+        )
+        raise BadInputError(message, code="out_of_range", where=where)
+
+
 def _lines(path: Path, where: str) -> Iterator[tuple[str, str]]:
     """Names and texts of the lines that are not blank."""
-    try:
-        with path.open("rb") as stream:
-            for number in range(1, 2**62):
-                line = stream.readline(MAX_LINE_BYTES + 1)
-                name = f"{path.name} line {number}"
-                if not line:
-                    return
-                if len(line) > MAX_LINE_BYTES:
-                    raise _wrong(name, f"longer than {MAX_LINE_BYTES:,} bytes", "too_large", where)
-                try:
-                    text = line.decode("utf-8-sig" if number == 1 else "utf-8")
-                except UnicodeDecodeError:
-                    raise _wrong(name, "no UTF-8 text", "wrong_type", where) from None
-                if not text.isspace():
-                    yield name, text
-    except OSError as error:
-        message = f"cannot read {path.name}: {error.strerror or error}"
-        raise BadInputError(message, code="missing_field", where=where) from None
+    for name, line in lines_of(path, where):
+        try:
+            text = line.decode()
+        except UnicodeDecodeError:
+            raise _wrong(name, "no UTF-8 text", "wrong_type", where) from None
+        if not text.isspace():
+            yield name, text
 
 
 def _records(header: tuple[str, str], lines: Iterator[tuple[str, str]], where: str) -> Iterator[Row]:
     name, text = header
-    columns = [column.strip().lower() for column in text.split(",")]
+    columns = [column.lower() for column in _cells(text, name, where)]
     wanted = next((names for names in _CSV_NAMES if set(names) <= set(columns)), None)
     if wanted is None:
         message = (
@@ -109,7 +117,7 @@ def _records(header: tuple[str, str], lines: Iterator[tuple[str, str]], where: s
     time, taken, given = (columns.index(column) for column in wanted)
     seconds: Callable[[str], float | None] | None = None
     for name, text in lines:
-        cells = [cell.strip() for cell in text.split(",")]
+        cells = _cells(text, name, where)
         if len(cells) != len(columns):
             message = f"expected {len(columns)} columns, as in the header, got {len(cells)}"
             raise _wrong(name, message, "out_of_range", where)
@@ -118,7 +126,19 @@ def _records(header: tuple[str, str], lines: Iterator[tuple[str, str]], where: s
         if at is None:
             what = "a date and time" if seconds is _date_seconds else "seconds, or a date and time"
             raise _wrong(name, f"expected {what} from 0 on, got {shown_value(cells[time])}", "out_of_range", where)
+        if at >= LATEST_S:
+            message = f"expected seconds, got {shown_value(cells[time])}, as many as milliseconds since 1970 or more"
+            raise _wrong(name, f"{message}: divide by 1,000", "out_of_range", where)
         yield at, _whole(cells[taken], wanted[1], name, where), _whole(cells[given], wanted[2], name, where)
+
+
+def _cells(text: str, name: str, where: str) -> list[str]:
+    if '"' not in text:
+        return [cell.strip() for cell in text.split(",")]
+    try:
+        return [cell.strip() for cell in next(csv.reader([text.strip()], skipinitialspace=True, strict=True))]
+    except csv.Error as error:
+        raise _wrong(name, f"quotes that no CSV line has: {error}", "wrong_type", where) from None
 
 
 def _objects(first: tuple[str, str], lines: Iterator[tuple[str, str]], where: str) -> Iterator[Row]:
@@ -135,8 +155,8 @@ def _objects(first: tuple[str, str], lines: Iterator[tuple[str, str]], where: st
         if missing is not None:
             raise _wrong(name, f'missing field "{missing}"', "missing_field", where)
         time, taken, given = (document[key] for key in _JSON_NAMES)
-        if type(time) is not int or not 0 <= time < 2**53:
-            message = f'expected "timestamp" in whole milliseconds from 0 on, got {shown_value(time)}'
+        if type(time) is not int or not 0 <= time < LATEST_S * 1000:
+            message = f'expected "timestamp" in whole milliseconds from 0 to 1e14, got {shown_value(time)}'
             raise _wrong(name, message, "out_of_range", where)
         yield time / 1000, _count(taken, _JSON_NAMES[1], name, where), _count(given, _JSON_NAMES[2], name, where)
 

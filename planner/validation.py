@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
-from typing import Annotated, Any, ClassVar, Self, TypeVar, get_args, get_origin
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from types import UnionType
+from typing import Annotated, Any, ClassVar, Self, TypeVar, Union, get_args, get_origin
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
@@ -112,7 +113,7 @@ def validate(model: type[M], document: Json) -> M:
     try:
         return form.model_validate(document)
     except ValidationError as error:
-        raise _explain(error, form, document) from None
+        raise _explain(error, form, document, _other_forms(model)) from None
 
 
 def form_of(model: type[M], document: Mapping[str, Json]) -> type[M]:
@@ -125,7 +126,16 @@ def forms_of(model: type[M]) -> list[type[M]]:
     return list(model.forms().values()) or [model] if issubclass(model, Forms) else [model]
 
 
-def _explain(error: ValidationError, model: type[BaseModel], document: Json) -> BadInputError:
+def _other_forms(model: type[BaseModel]) -> dict[str, set[str]]:
+    """Of a document of several forms, the fields of each, by what tells it: ``task series``."""
+    if not issubclass(model, Forms):
+        return {}
+    return {f"{model.told_by} {word}": set(form.model_fields) for word, form in model.forms().items()}
+
+
+def _explain(
+    error: ValidationError, model: type[BaseModel], document: Json, others: Mapping[str, set[str]]
+) -> BadInputError:
     faults = error.errors(include_url=False)
     fault = _meant(faults, document)
     kind = str(fault["type"])
@@ -156,11 +166,15 @@ def _explain(error: ValidationError, model: type[BaseModel], document: Json) -> 
     elif kind == "extra_forbidden":
         name = str(fault["loc"][-1])
         known = _known_fields(model, fault["loc"][:-1])
+        forms = [form for form, fields in others.items() if len(fault["loc"]) == 1 and name in fields]
         elsewhere = "; it goes with another kind" if name in known else nearest(name, known)
+        if forms:
+            elsewhere = f"; it goes with {' or '.join(forms)}"
         message = f'unknown field "{name[:80]}"{elsewhere}'
     else:
         message = f"{message[:1].lower()}{message[1:]}, got {shown_value(fault.get('input'))}"
         message = "expected " + message.replace("input should be ", "").replace(" should have ", " with ")
+        message = message.replace("a valid tuple", "a list")
     more = len(faults) - (2 if beside else 1)
     if more and not any(isinstance(f["loc"][0] if f["loc"] else "", int) for f in faults):
         message += f" (and {more} more)"
@@ -259,23 +273,38 @@ def _known_fields(model: type[BaseModel], location: tuple[int | str, ...]) -> li
 
 
 def expects_list(model: type[BaseModel], path: str) -> bool:
-    """Whether a field of a document, by its path, holds a list (indices of elements on the way are passed over)."""
-    models: list[type[BaseModel]] = forms_of(model)
-    annotation: Any = None
-    for name in path.split("."):
-        if name.isdecimal():
-            continue
-        annotation = next((m.model_fields[name].annotation for m in models if name in m.model_fields), None)
-        models = _models_in(annotation)
-    return not path.rsplit(".", 1)[-1].isdecimal() and _is_list(annotation)
+    """Whether a field of a document, by its path, holds a list; elements on the way are named by index or id."""
+    return any(_leads_to_list(form, path.split(".")) for form in forms_of(model))
 
 
-def _is_list(annotation: Any) -> bool:
-    if isinstance(annotation, type) and issubclass(annotation, BaseModel):
-        return False
-    if get_origin(annotation) is tuple:
-        return True
-    return any(_is_list(argument) for argument in getattr(annotation, "__args__", ()))
+def _leads_to_list(annotation: Any, names: Sequence[str]) -> bool:
+    """Whether the value below an annotation holds a list; the id of an element may itself hold dots."""
+    if not names:
+        return any(get_origin(branch) in (tuple, list) for branch in _branches(annotation))
+    for branch in _branches(annotation):
+        inner = get_args(branch)
+        if isinstance(branch, type) and issubclass(branch, BaseModel):
+            found = names[0] in branch.model_fields
+            if found and _leads_to_list(branch.model_fields[names[0]].annotation, names[1:]):
+                return True
+        elif get_origin(branch) in (tuple, list):
+            if any(_leads_to_list(inner[0], names[width:]) for width in range(1, len(names) + 1)):
+                return True
+        elif get_origin(branch) is dict and _leads_to_list(inner[1], names[1:]):
+            return True
+    return False
+
+
+def _branches(annotation: Any) -> Iterator[Any]:
+    """What a value may be, through unions and what is annotated to them."""
+    origin = get_origin(annotation)
+    if origin is Annotated:
+        yield from _branches(get_args(annotation)[0])
+    elif origin in (Union, UnionType):
+        for argument in get_args(annotation):
+            yield from _branches(argument)
+    else:
+        yield annotation
 
 
 def _models_in(annotation: Any) -> list[type[BaseModel]]:

@@ -31,6 +31,11 @@ def is_file(name: str) -> bool:
     return "/" in name or name.endswith(".json")
 
 
+def model_file(model: object, folder: Path) -> list[Path]:
+    """The file that a model is named by, if it is."""
+    return [folder / model] if isinstance(model, str) and is_file(model) else []
+
+
 def digests(paths: Iterable[Path]) -> dict[str, str]:
     """sha256 of files, by base name: a plan keeps no path."""
     return {path.name: hashlib.sha256(path.read_bytes()).hexdigest() for path in paths}

@@ -40,6 +40,8 @@ def read_counts(path: Path, experts: int, where: str) -> list[NDArray[np.float64
     name = path.name
     if path.suffix in PICKLED:
         raise _wrong(f"{name}: pickles are never read; save logical_count as JSON or .npz", "wrong_type", where)
+    if _starts_with(path, b"\x93NUMPY"):
+        raise _wrong(f"{name}: counts are read as JSON or .npz; save the array so", "wrong_type", where)
     document = _npz(path, where) if _starts_with(path, b"PK") else _json(path, where)
     if isinstance(document, list) and document and all(isinstance(layer, dict) for layer in document):
         return [counts.astype(np.float64) for counts in _lists(document, experts, name, where)]

@@ -93,8 +93,9 @@ def _wrong_loads(routing: LoadsRouting, load: tuple[float, ...], ranks: int, exp
         return None
     total, expected = float(np.sum(load)), routing.tokens_per_rank * ranks * top_k
     if abs(total - expected) > SUM_RTOL * max(total, expected):
+        over_ranks = f"{ranks} ranks x " if ranks > 1 else ""
         message = (
-            f"expected loads that sum to tokens_per_rank x {ranks} ranks x top_k {top_k} = {expected:.10g}, "
+            f"expected loads that sum to tokens_per_rank x {over_ranks}top_k {top_k} = {expected:.10g}, "
             f"got {total:.10g}; without tokens_per_rank the loads tell it"
         )
         return Wrong(message, "load_sum_mismatch", "expert_load")

@@ -50,7 +50,9 @@ def _with_loads(routing: Routing, experts: int, beside: Beside, files: dict[str,
         beside.kept["counts", found.sha256, experts] = counts
     wanted = 0 if routing.layer is None and len(counts) == 1 else routing.layer
     if wanted is None or wanted >= len(counts):
-        message = f'{found.name} holds {len(counts)} layers: expected "layer" of 0 to {len(counts) - 1}, got {wanted}'
+        got = "none" if wanted is None else wanted
+        held = f"{len(counts)} layer{'s' if len(counts) > 1 else ''}"
+        message = f'{found.name} holds {held}: expected "layer" of 0 to {len(counts) - 1}, got {got}'
         raise BadInputError(message, code="out_of_range", where=f"{place}.layer")
     load = tuple(float(count) for count in counts[wanted])
     return routing.model_copy(update={"expert_load": load, "path": None, "layer": None})

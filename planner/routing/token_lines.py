@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 import orjson
 
+from planner.beside import lines_of
 from planner.errors import BadInputError
 from planner.json_text import Json, parse_json
 from planner.routing.document import MAX_ASSIGNMENTS, MAX_TOKENS
 from planner.routing.routed import TokenArrays
 from planner.routing.token_arrays import Layers
 
-MAX_LINE_BYTES = 2**20
 _FIELDS = {"expert_ids", "source_rank", "layer"}
 
 
@@ -36,7 +35,8 @@ def read_token_lines(path: Path, layers: Layers, where: str) -> dict[int | None,
     A file that names layers names one in every line, and the same holds for source ranks.
     """
     read: dict[int | None, _Read] = {}
-    for name, document in _documents(path, where):
+    for name, line in lines_of(path, where):
+        document = _document(line, name, where)
         layer = _integer(document, "layer", name, where)
         source = _integer(document, "source_rank", name, where)
         ids = document.get("expert_ids")
@@ -60,25 +60,6 @@ def read_token_lines(path: Path, layers: Layers, where: str) -> dict[int | None,
             what = "no token" if layer is None else f"no token of layer {layer}"
             raise BadInputError(f"{path.name} holds {what}", code="out_of_range", where=where)
     return {layer: _arrays(so_far) for layer, so_far in read.items()}
-
-
-def _documents(path: Path, where: str) -> Iterator[tuple[str, dict[str, Json]]]:
-    try:
-        with path.open("rb") as stream:
-            for number in range(1, 2**62):
-                line = stream.readline(MAX_LINE_BYTES + 1)
-                name = f"{path.name} line {number}"
-                if not line:
-                    return
-                if len(line) > MAX_LINE_BYTES:
-                    raise _wrong(name, f"longer than {MAX_LINE_BYTES:,} bytes", "too_large", where)
-                if line.isspace():
-                    continue
-                yield name, _document(line, name, where)
-    except OSError as error:
-        raise BadInputError(
-            f"cannot read {path.name}: {error.strerror or error}", code="missing_field", where=where
-        ) from None
 
 
 def _document(line: bytes, name: str, where: str) -> dict[str, Json]:

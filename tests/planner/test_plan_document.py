@@ -71,6 +71,14 @@ def test_an_engine_that_lies_makes_no_plan(problem: dict[str, Any], lie: str) ->
     assert caught.value.exit_code == 5
 
 
+def test_shares_that_rounding_puts_above_all_there_is_are_all_there_is(problem: dict[str, Any]) -> None:
+    shares = dict.fromkeys(("measured", "interpolated", "modelled"), 0.0) | {"stated": math.nextafter(1.0, 2.0)}
+    paper = dataclasses.replace(papers.get("zellige"), shares=lambda *_: shares)
+    plan = make_plan(dataclasses.replace(pose(problem, DeriveOptions()), paper=paper), Options())
+    assert plan.sources["stated"] == 1.0
+    assert load_plan(plan.to_bytes(), "plan").sources == plan.sources
+
+
 def test_a_bound_past_the_objective_makes_no_plan(problem: dict[str, Any]) -> None:
     wrong = dataclasses.replace(papers.get("zellige"), bounds=lambda *_: (Bound(99.0, "combinatorial", "LB9"),))
     with pytest.raises(RefutedError, match="LB9 proves") as caught:
@@ -257,7 +265,7 @@ def test_another_minor_version_is_read(made: Plan, version: str) -> None:
     assert check_plan(load_document(document, "plan")).violations == ()
 
 
-@pytest.mark.parametrize("version", ["2.0", "0.9", "10.0", "", "one", None, 1.0])
+@pytest.mark.parametrize("version", ["2.0", "0.9", "10.0", "", "one", None, 1.0, "1", "1.", "1.zzz", "1.0x", "1.0\n"])
 def test_another_major_version_is_refused_by_name(made: Plan, version: object) -> None:
     with pytest.raises(BadInputError, match=r"this planner reads 1\.x") as caught:
         load_document(document_of(made) | {"format_version": version}, "plan")
@@ -293,6 +301,11 @@ def test_every_part_of_the_envelope_is_required(made: Plan, field: str) -> None:
         (("solution", "metrics", "makespan_s"), "1", "wrong_type"),
         (("problem", "cluster", "num_ranks"), 0, "out_of_range"),
         (("memory",), {}, "wrong_type"),
+        (("inputs", "derive"), "x", "wrong_type"),
+        (("inputs", "derive"), 1, "wrong_type"),
+        (("sources", "measured"), -1e-9, "out_of_range"),
+        (("sources", "stated"), 1 + 1e-9, "out_of_range"),
+        (("solver", "seed"), -1, "out_of_range"),
     ],
 )
 def test_a_fault_in_a_plan_is_named_from_the_root(made: Plan, path: tuple[str, ...], value: object, code: str) -> None:

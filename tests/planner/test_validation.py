@@ -176,6 +176,15 @@ def test_what_is_not_an_object_is_refused(document: Any) -> None:
         ("findep", "memory.attention_fixed_bytes", False),
         ("findep", "search.orders", True),
         ("zellige", "configs", True),
+        ("compass", "operators", True),
+        ("compass", "operators.fc1.allowed_strategies", True),  # the element by its id
+        ("compass", "operators.of.two.allowed_strategies", True),  # an id with a dot
+        ("compass", "operators.fc1.inter_decom_table", True),  # a list, or null
+        ("compass", "operators.fc1.inter_decom_table.0.time_s", False),
+        ("compass", "operators.fc1.allowed_strategies.0", False),
+        ("compass", "operators.fc1.fit.curves", True),  # inside an object that may be null
+        ("compass", "operators.fc1.overlap_bytes", False),
+        ("compass", "beside_s.attention", False),
     ],
 )
 def test_a_field_that_holds_a_list_is_known_by_its_path(paper: str, path: str, listed: bool) -> None:
@@ -259,3 +268,8 @@ def test_a_wrong_kind_is_told_with_those_there_are(drawn: dict[str, Any], code: 
         validate(Kinds, {"drawn": drawn})
     assert (caught.value.code, caught.value.where) == (code, where)
     assert told in caught.value.message
+
+
+def test_a_list_is_called_one() -> None:
+    with pytest.raises(BadInputError, match="expected a list, got 3"):
+        validate(Flat, {"kind": "flat", "sides": 3})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Protocol
 
 from planner.derivation.moe.model import MoeModel
 from profiles.families import DTYPE_BYTES
@@ -16,13 +17,29 @@ def parts_beside_experts(model: MoeModel) -> list[str]:
     return [part for part in model.geometry.parameters_by_part if part != "experts"]
 
 
-def weight_bytes(model: MoeModel, part: str, *, dtype: str, experts_dtype: str, activation_dtype: str) -> float:
+class Kept(Protocol):
+    """The dtypes that weights are kept in."""
+
+    @property
+    def dtype(self) -> str:
+        """Of the products."""
+
+    @property
+    def experts_dtype(self) -> str:
+        """Of the routed experts' products."""
+
+    @property
+    def activation_dtype(self) -> str:
+        """Of what is not multiplied narrower."""
+
+
+def weight_bytes(model: MoeModel, part: str, given: Kept) -> float:
     """Bytes of one part of the model, all layers: what is multiplied in its dtype, biases and the rest in 16 bits."""
-    kept = experts_dtype if part == "experts" else dtype
+    kept = given.experts_dtype if part == "experts" else given.dtype
     if part in _IN_ACTIVATION_DTYPE:
-        kept = activation_dtype
+        kept = given.activation_dtype
     parts = (
-        weight.parameters * count * DTYPE_BYTES[activation_dtype if weight.vector else kept]
+        weight.parameters * count * DTYPE_BYTES[given.activation_dtype if weight.vector else kept]
         for weight, count in _weights(model)
         if weight.part == part
     )

@@ -32,6 +32,8 @@ def baselines(problem: CompassProblem, limits: Limits) -> list[Found]:
     del limits
     offered, nowhere = candidates(problem), [None] * len(problem.operators)
     gated = [_gated_degree(operator) for operator in problem.operators]
+    tabled = any(operator.comm is None and operator.inter_decom_table is not None for operator in problem.operators)
+    lineless = "; by the table where there are no lines" if tabled else ""
     return [
         _by_degree(problem, offered, "sequential", nowhere, ""),
         _by_degree(
@@ -44,8 +46,10 @@ def baselines(problem: CompassProblem, limits: Limits) -> list[Found]:
         _fixed_d(problem, offered),
         _of_kinds(problem, offered, "decompose_only", offered.kind == INTER_DECOM, ""),
         _fuse_only(problem, offered),
-        _by_degree(problem, offered, "naive_closed_form", _naive_degrees(problem, offered), "the curve seen at d=1"),
-        _by_degree(problem, offered, "gated", gated, "d = tp_size"),
+        _by_degree(
+            problem, offered, "naive_closed_form", _naive_degrees(problem, offered), f"the curve seen at d=1{lineless}"
+        ),
+        _by_degree(problem, offered, "gated", gated, f"d = tp_size{lineless}"),
     ]
 
 
@@ -112,14 +116,30 @@ def _launcher_degree(operator: Operator) -> int | None:
 
 
 def _gated_degree(operator: Operator) -> int | None:
-    """The classic gate of decomposition: what can be hidden is worth more than d start-ups of both stages."""
+    """The classic gate of decomposition: what can be hidden is worth more than d start-ups of both stages.
+
+    Without stages the table says whether d chunks take longer than the sequence.
+    """
     comm, gemm, d = operator.comm, operator.gemm, operator.tp_size
-    if comm is None or gemm is None or d is None:
+    if d is None:
         return None
+    if comm is None or gemm is None:
+        return _quicker(operator, d)
     stated = operator.sequential_time_s
     whole_s = comm.startup_s + comm.payload_s + gemm.startup_s + gemm.payload_s if stated is None else stated
     chunked_s = max(comm.payload_s, gemm.payload_s) + d * (comm.startup_s + gemm.startup_s)
     return d if whole_s >= chunked_s else None
+
+
+def _quicker(operator: Operator, only: int | None = None) -> int | None:
+    """The quickest degree of the table, or the one that is asked for, unless the sequence is quicker."""
+    alone_s, table = operator.sequential_time_s, operator.inter_decom_table or ()
+    quicker = [
+        (point.time_s, point.degree)
+        for point in table
+        if alone_s is not None and point.time_s <= alone_s and only in (None, point.degree)
+    ]
+    return min(quicker)[1] if quicker else None
 
 
 def _naive_degrees(problem: CompassProblem, offered: Candidates) -> list[int | None]:
@@ -133,7 +153,7 @@ def _naive_degrees(problem: CompassProblem, offered: Candidates) -> list[int | N
         span = slice(offered.starts[index], offered.starts[index + 1])
         legal = offered.degree[span][offered.kind[span] == INTER_DECOM].tolist()
         if operator.comm is None or not legal:
-            degrees.append(None)
+            degrees.append(_quicker(operator) if legal else None)
             continue
         nearest = max(legal) if math.isinf(optimum[index]) else _nearest(legal, optimum[index])
         own = Curve(curve.A[index], curve.B[index], curve.C[index])

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import NamedTuple
 
+from planner.papers.compass.candidates import candidates
 from planner.papers.compass.problem import CompassProblem, Operator
 from planner.papers.compass.solution import Choice, CompassSolution
 
 
-@dataclass(frozen=True)
-class Call:
+class Call(NamedTuple):
     """One operator as planned, and the seconds of one call in sequence."""
 
     operator: Operator
@@ -34,10 +34,8 @@ class Call:
 
 def calls(problem: CompassProblem, solution: CompassSolution) -> list[Call]:
     """All operators of a problem in canonical form, in its order."""
-    return [
-        Call(operator, choice, _sequential_s(operator))
-        for operator, choice in zip(problem.operators, solution.choices, strict=True)
-    ]
+    alone_s = candidates(problem).sequential_s.tolist()
+    return [Call(*each) for each in zip(problem.operators, solution.choices, alone_s, strict=True)]
 
 
 def words(strategy: str, degree: int, variant: str | None) -> str:
@@ -45,12 +43,3 @@ def words(strategy: str, degree: int, variant: str | None) -> str:
     if strategy == "inter_decom":
         return f"{degree} chunks"
     return strategy if variant is None else variant
-
-
-def _sequential_s(operator: Operator) -> float:
-    if operator.sequential_time_s is not None:
-        return operator.sequential_time_s
-    comm, gemm = operator.comm, operator.gemm
-    if comm is None or gemm is None:
-        raise TypeError("a validated operator without stages states its times")
-    return comm.startup_s + comm.payload_s + gemm.startup_s + gemm.payload_s

@@ -80,7 +80,15 @@ def degrees_offered(operator: Operator, rules: Rules) -> tuple[int, ...]:
 
 
 def candidates(problem: CompassProblem) -> Candidates:
-    """The candidates of a problem in canonical form, in its order of operators."""
+    """The candidates of a problem in canonical form, in its order of operators; made once."""
+    found = problem.kept.worked_out.get(problem.launcher_rules)
+    if not isinstance(found, Candidates):
+        found = _made(problem)
+        problem.kept.worked_out[problem.launcher_rules] = found
+    return found
+
+
+def _made(problem: CompassProblem) -> Candidates:
     rules, operators = problem.launcher_rules, problem.operators
     sizes: list[tuple[int, int, int]] = []
     degrees: list[int] = []
@@ -88,16 +96,18 @@ def candidates(problem: CompassProblem) -> Candidates:
     fused_s: list[float] = []
     variants: list[int] = []
     for operator in operators:
-        chunks = degrees_offered(operator, rules)
+        chunks, kernels, allowed = degrees_offered(operator, rules), operator.fused, operator.allowed_strategies
         if chunks and operator.inter_decom_table is not None:
             listed.append((len(degrees), _listed_s(operator, chunks)))
         degrees += chunks
-        kernels = operator.fused if rules == "none" and "intra_fusion" in operator.allowed_strategies else ()
-        fused_s += [kernel.time_s for kernel in kernels]
+        if kernels and (rules != "none" or "intra_fusion" not in allowed):
+            kernels = ()
+        for kernel in kernels:
+            fused_s.append(kernel.time_s)
         variants += range(len(kernels))
-        sizes.append((int("sequential" in operator.allowed_strategies), len(chunks), len(kernels)))
+        sizes.append(("sequential" in allowed, len(chunks), len(kernels)))
     costs = costs_of(operators)
-    by_kind = np.array(sizes)
+    by_kind = np.array(sizes, dtype=np.int64)
     counts = by_kind.sum(axis=1)
     owner = np.repeat(np.arange(len(operators)), counts)
     kind = np.repeat(np.tile((SEQUENTIAL, INTER_DECOM, INTRA_FUSION), len(operators)), by_kind.ravel())

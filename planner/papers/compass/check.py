@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from planner.findings import Findings
 from planner.paper import Violation
 from planner.papers.compass.checks.choice import check_choices, check_switches
-from planner.papers.compass.checks.explained import check_explanation
+from planner.papers.compass.checks.explained import check_explanations
 from planner.papers.compass.checks.facts import degrees, sequential_s, stages, startable, ways
 from planner.papers.compass.checks.ways import Way, Ways, agree
 from planner.papers.compass.problem import STRATEGIES, CompassProblem, Operator
@@ -47,16 +47,15 @@ def check(problem: CompassProblem, solution: CompassSolution) -> list[Violation]
     if choices is None:
         return found.in_order(VIOLATIONS)
     of = [stages(operator) for operator in problem.operators]
-    offered = [ways(problem, operator, each) for operator, each in zip(problem.operators, of, strict=True)]
+    offered = ways(problem, of)
     done = [Way(choice.strategy, choice.degree, choice.variant) for choice in choices]
     for place, operator in enumerate(problem.operators):
-        _check_choice(problem, operator, choices[place], offered[place], f"choices.{place}", found)
+        _check_choice(problem, operator, choices[place], done[place], offered[place], place, found)
     if not found.listed:
         check_switches(problem, done, found)
         if solution.rule is None and not found.listed:
             check_choices(problem, done, offered, found)
-        for place, operator in enumerate(problem.operators):
-            check_explanation(operator, of[place], choices[place], offered[place], f"choices.{place}", found)
+        check_explanations(problem.operators, of, choices, done, offered, found)
         whole = [sequential_s(operator, each) for operator, each in zip(problem.operators, of, strict=True)]
         _check_totals(problem, solution, [choice.time_s for choice in choices], whole, found)
     return found.in_order(VIOLATIONS)
@@ -84,10 +83,14 @@ def _matched(problem: CompassProblem, solution: CompassSolution, found: Findings
 
 
 def _check_choice(
-    problem: CompassProblem, operator: Operator, choice: Choice, offered: Ways, where: str, found: Findings
+    problem: CompassProblem, operator: Operator, choice: Choice, way: Way, offered: Ways, place: int, found: Findings
 ) -> None:
     """That the problem offers what the choice says, in the time it says."""
     strategy, name = choice.strategy, operator.id
+    time_s = offered.seconds(way) if strategy in operator.allowed_strategies else None
+    if time_s is not None and agree(choice.time_s, time_s):
+        return
+    where = f"choices.{place}"
     if strategy not in STRATEGIES:
         message = f'{name}: expected one of {", ".join(STRATEGIES)}, got "{strategy[:80]}"'
         found.add("unknown_strategy", message, f"{where}.strategy")
@@ -102,11 +105,9 @@ def _check_choice(
     if (strategy == "intra_fusion") != (choice.variant is not None):
         found.add("choice_form", f"{name}: a variant goes with intra_fusion and only with it", f"{where}.variant")
         return
-    time_s = offered.seconds(Way(strategy, choice.degree, choice.variant))
     if time_s is not None:
-        if not agree(choice.time_s, time_s):
-            message = f"{name}: stated {choice.time_s!r}, recomputed {time_s!r}"
-            found.add("choice_time", message, f"{where}.time_s")
+        message = f"{name}: stated {choice.time_s!r}, recomputed {time_s!r}"
+        found.add("choice_time", message, f"{where}.time_s")
     elif strategy == "inter_decom":
         message = f"{name}: {_why_illegal(problem, operator, choice.degree)}"
         found.add("illegal_degree", message, f"{where}.degree")

@@ -2,29 +2,32 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+import json
 
 import numpy as np
 
-from planner.derivation.clusters import hardware_files, placed, profile_of, refuse_unstated
-from planner.derivation.references import digests, is_file
+from planner.beside import add_digest
+from planner.derivation.clusters import hardware_files, refuse_unstated
+from planner.derivation.looked_up import looked_up
+from planner.derivation.references import digests, model_file
 from planner.paper import Derivation, DeriveOptions
 from planner.papers.compass.costs.chunks import chunks_of
 from planner.papers.compass.costs.explicit import operator_of
 from planner.papers.compass.costs.fused import ring_link
 from planner.papers.compass.costs.layout import setting_of
+from planner.papers.compass.costs.own import named, read, refuse_unknown
 from planner.papers.compass.costs.pairs import Pair
 from planner.papers.compass.costs.resolved import error_of, resolved_of
 from planner.papers.compass.costs.said import cautions
 from planner.papers.compass.costs.setting import Ints, Setting
 from planner.papers.compass.costs.stages import Stages, merged, stages_of
 from planner.papers.compass.costs.step import beside
-from planner.papers.compass.degrees import divisors
+from planner.papers.compass.costs.tiles import degrees_of
 from planner.papers.compass.derived import CompassDerivedProblem, Derive
-from planner.papers.compass.problem import CompassProblem
+from planner.papers.compass.problem import STRATEGIES, CompassProblem
 from planner.validation import validate
 
-STRATEGIES = "derive.allowed_strategies"
+ALLOWED = "derive.allowed_strategies"
 
 
 def derive(document: CompassDerivedProblem, options: DeriveOptions) -> Derivation[CompassProblem]:
@@ -32,26 +35,34 @@ def derive(document: CompassDerivedProblem, options: DeriveOptions) -> Derivatio
 
     Raises BadInputError (unknown_profile, unknown_model, outside_measured_range, missing_field, out_of_range, ...).
     """
-    folder = Path(options.base_folder)
-    written = document.derive.overridden(options)
-    document, cluster = placed(document, document.derive.cluster, folder)
-    named, profile = profile_of(written, cluster, folder)
-    written = written.model_copy(update={"profile": named})
-    given = document.derive.overridden(options)
-    setting = setting_of(given, document.launcher_rules, profile, cluster, folder)
+    found = looked_up(document, document.derive, options)
+    document, folder, written, given = found.document, found.folder, found.written, found.given
+    setting = setting_of(given, document.launcher_rules, found.profile, found.cluster, folder)
     if any(pair.ranks > given.ranks.gpus_per_node for pair in setting.pairs):
-        refuse_unstated(cluster, written.cluster)
+        refuse_unstated(found.cluster, written.cluster)
     stages = _stages(setting)
+    refuse_unknown(given, stages)
     rest, unpriced = beside(setting)
+    attached = read(_explicit(document, setting, stages, rest, unpriced), folder)
+    arrays = digests([*hardware_files(written, folder), *model_file(written.model, folder)])
+    for name, sha256 in attached.files.items():
+        add_digest(arrays, name, sha256, "derive")
     return Derivation(
-        problem=_explicit(document, setting, stages, rest, unpriced).sorted(),
+        problem=attached.problem.sorted(),
         derive=resolved_of(written, setting, stages, rest),
-        profile=profile.name,
-        profile_sha256=profile.sha256,
+        profile=found.profile.name,
+        profile_sha256=found.profile.sha256,
         cost_error=error_of(setting, stages),
-        arrays=digests(_files(written, folder)),
-        relaxable={f"operators.{part.pair.id}.allowed_strategies": (STRATEGIES, 0.0) for part in stages},
+        arrays=arrays,
+        relaxable={
+            f"operators.{part.pair.id}.allowed_strategies": (ALLOWED, _with_sequential(given)) for part in stages
+        },
     )
+
+
+def _with_sequential(given: Derive) -> str:
+    """The allowed strategies and the sequential one: it is one list for all operators, so that is always enough."""
+    return json.dumps([name for name in STRATEGIES if name == "sequential" or name in given.allowed_strategies])
 
 
 def _stages(setting: Setting) -> list[Stages]:
@@ -67,11 +78,7 @@ def _stages(setting: Setting) -> list[Stages]:
 
 def _degrees(pair: Pair, most: int) -> Ints:
     """Legal degrees, ascending (page, sections 3.4 and 3.6)."""
-    multiples, rest = divmod(pair.extent, pair.multiple)
-    found = () if rest else divisors(multiples, most)
-    if pair.cutting == "shards":
-        found = tuple(d for d in found if d == pair.ranks or 2 * d == pair.ranks)
-    return np.array(found, dtype=np.int64)
+    return np.array(degrees_of(pair.extent, pair.multiple, most, pair.ring), dtype=np.int64)
 
 
 def _explicit(
@@ -84,15 +91,10 @@ def _explicit(
     memory = setting.cluster.device_classes[0].memory_bytes or setting.profile.device.memory_bytes
     fields = {
         "launcher_rules": document.launcher_rules,
-        "operators": [operator_of(setting.given, part) for part in stages],
+        "operators": [named(setting.given, part, operator_of(setting.given, part)) for part in stages],
         "memory_capacity_bytes": None if memory is None else float(memory),
         "beside_s": rest or None,
         "cautions": cautions(setting, stages, unpriced) or None,
         "notes": document.notes,
     }
     return validate(CompassProblem, fields)
-
-
-def _files(given: Derive, folder: Path) -> list[Path]:
-    paths = hardware_files(given, folder)
-    return [*paths, folder / given.model] if isinstance(given.model, str) and is_file(given.model) else paths

@@ -13,7 +13,8 @@ from planner.derivation.hardware import Hardware
 from planner.derivation.moe.dtypes import Multiplied, Stored
 from planner.json_text import Json
 from planner.papers.compass.problem import MAX_EXTENT, OF_RULES, STRATEGIES, Contention, Rules, Strategy
-from planner.validation import Document, Many, fault, refuse_duplicates
+from planner.papers.compass.runs.document import FilePath, Runs
+from planner.validation import Document, Identity, Many, fault, refuse_duplicates
 from profiles.families import DTYPE_BYTES
 from profiles.geometry.spec import ModelSpec
 
@@ -50,6 +51,14 @@ class FusedRing(Document):
         return self.single_ring_slowdown if kernel == "single_ring" else self.double_ring_slowdown
 
 
+class Sweeps(Document):
+    """Measured runs of each stage of an operator alone, as `runs.document.Stages`; its sizes are known."""
+
+    path: FilePath
+    comm_bytes: float | None = Field(default=None, gt=0, le=1e24, description="V; null: the operator's message")
+    gemm_rows: float | None = Field(default=None, gt=0, le=1e24, description="M; null: the operator's rows")
+
+
 class Derive(Hardware):
     """Where the costs come from: the layers of a model, cut over ``tp_size`` GPUs of one node as Megatron does."""
 
@@ -74,7 +83,13 @@ class Derive(Hardware):
     workload: str = Field(
         default="balanced", min_length=1, max_length=100, description="how tokens were routed in the rows of experts"
     )
-    split_multiple: int = Field(default=128, ge=1, le=65536, description="e: a chunk is a multiple of it")
+    split_multiple: int | None = Field(
+        default=None,
+        ge=1,
+        le=65536,
+        description="e: a chunk is a multiple of it; null: for each operator the largest of 128, 64, ... 1 that leaves "
+        "a degree",
+    )
     max_degree: int = Field(default=32, ge=1, le=4096, description="most chunks")
     contention: Contention | None = Field(
         default=None, description="measured slow-down of each stage while the other runs; null: none, with a warning"
@@ -84,6 +99,12 @@ class Derive(Hardware):
         default="table", description="eq. 2 on prices, degree by degree; or on the lines a + v / d fitted to them"
     )
     allowed_strategies: Many[Strategy] = STRATEGIES
+    runs: dict[Identity, Runs] = Field(
+        default={}, description="by operator: measured runs, which take the place of its prices by degree"
+    )
+    stages: dict[Identity, Sweeps] = Field(
+        default={}, description="by operator: measured runs of each stage, which take the place of all its prices"
+    )
 
     @model_validator(mode="after")
     def _parts_agree(self) -> Self:

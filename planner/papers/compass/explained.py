@@ -11,30 +11,35 @@ from planner.papers.compass.candidates import Candidates
 from planner.papers.compass.closed_form import crossing, real_optimum
 from planner.papers.compass.problem import STRATEGIES, CompassProblem, Operator
 from planner.papers.compass.solution import BoundBy, Choice, CompassSolution, Metrics, RunnerUp
-from planner.papers.compass.times import Ints, is_comm_bound
+from planner.papers.compass.times import Floats, Ints, is_comm_bound
 from planner.validation import trusted
 
 
 def solution_of(problem: CompassProblem, offered: Candidates, chosen: Ints, rule: str | None = None) -> CompassSolution:
     """The solution in which operator i does candidate ``chosen[i]``; ``rule`` names a baseline that chose so."""
+    if (chosen < 0).any():
+        raise TypeError("every operator has a choice by now")
     others = offered.time_s.copy()
     others[chosen] = np.inf
-    done, seconds = _ways(problem, offered, chosen), _ways(problem, offered, replace(offered, time_s=others).best())
-    by_comm = is_comm_bound(offered.costs, offered.degree[chosen]).tolist()
-    optimum, cross = real_optimum(offered.costs).tolist(), crossing(offered.costs).tolist()
+    seconds = replace(offered, time_s=others).best()
+    contested = seconds >= 0
+    rows = zip(
+        problem.operators,
+        _ways(problem, offered, chosen),
+        contested.tolist(),
+        _ways(problem, offered, np.where(contested, seconds, chosen)),
+        is_comm_bound(offered.costs, offered.degree[chosen]).tolist(),
+        _finite(real_optimum(offered.costs)),
+        _finite(crossing(offered.costs)),
+        strict=True,
+    )
     choices = []
-    for index, operator in enumerate(problem.operators):
-        way, second = done[index], seconds[index]
-        if way is None:
-            raise TypeError("every operator has a choice by now")
-        explained: dict[str, object] = {
-            "operator_id": operator.id,
-            "bound": _bound(operator, way["strategy"], by_comm[index]),
-            "d_star": optimum[index] if math.isfinite(optimum[index]) else None,
-            "crossing": cross[index] if math.isfinite(cross[index]) else None,
-            "runner_up": None if second is None else trusted(RunnerUp, second),
-        }
-        choices.append(trusted(Choice, way | explained))
+    for operator, way, is_contested, second, by_comm, optimum, cross in rows:
+        way["operator_id"] = operator.id
+        way["bound"] = _bound(operator, way["strategy"], by_comm)
+        way["d_star"], way["crossing"] = optimum, cross
+        way["runner_up"] = trusted(RunnerUp, second) if is_contested else None
+        choices.append(trusted(Choice, way))
     metrics = Metrics(
         total_time_s=offered.total_s(chosen),
         sequential_total_time_s=float(offered.count @ offered.sequential_s),
@@ -42,10 +47,9 @@ def solution_of(problem: CompassProblem, offered: Candidates, chosen: Ints, rule
     return trusted(CompassSolution, {"choices": tuple(choices), "metrics": metrics, "rule": rule})
 
 
-def _ways(problem: CompassProblem, offered: Candidates, places: Ints) -> list[dict[str, object] | None]:
-    """The fields that choices and runners-up share, of one candidate for every operator; None for place -1."""
+def _ways(problem: CompassProblem, offered: Candidates, places: Ints) -> list[dict[str, object]]:
+    """The fields that choices and runners-up share, of one candidate for every operator."""
     columns = (offered.kind, offered.degree, offered.variant, offered.time_s)
-    values = zip(problem.operators, places.tolist(), *(column[places].tolist() for column in columns), strict=True)
     return [
         {
             "strategy": STRATEGIES[kind],
@@ -53,10 +57,14 @@ def _ways(problem: CompassProblem, offered: Candidates, places: Ints) -> list[di
             "variant": None if variant < 0 else operator.fused[variant].id,
             "time_s": time_s,
         }
-        if place >= 0
-        else None
-        for operator, place, kind, degree, variant, time_s in values
+        for operator, kind, degree, variant, time_s in zip(
+            problem.operators, *(column[places].tolist() for column in columns), strict=True
+        )
     ]
+
+
+def _finite(values: Floats) -> list[float | None]:
+    return [value if math.isfinite(value) else None for value in values.tolist()]
 
 
 def _bound(operator: Operator, strategy: object, by_comm: bool) -> BoundBy | None:

@@ -6,6 +6,8 @@ from collections.abc import Iterator, Sequence
 
 from planner.paper import MemoryRow
 from planner.papers.compass.calls import Call, calls, words
+from planner.papers.compass.closed_form import TIE
+from planner.papers.compass.launch_settings import entry, named, off
 from planner.papers.compass.presentation import chunk_s, memory
 from planner.papers.compass.problem import CompassProblem, Operator
 from planner.papers.compass.solution import CompassSolution
@@ -28,6 +30,7 @@ def view(problem: CompassProblem, solution: CompassSolution) -> View:
         (
             _operators(shown, len(made)),
             _reasons(shown),
+            *_launcher(problem, made),
             *_chunks(problem, made),
             _step(problem, made),
             *([_memory_table(rows)] if rows else []),
@@ -57,7 +60,7 @@ def _reasons(shown: Sequence[Call]) -> Table:
     rows = []
     for call in shown:
         choice, second = call.choice, call.choice.runner_up
-        margin = "" if second is None else f"{second.time_s / choice.time_s - 1:+.1%}"
+        margin = "" if second is None else _margin(second.time_s / choice.time_s - 1)
         rows.append(
             (
                 call.operator.id,
@@ -70,6 +73,25 @@ def _reasons(shown: Sequence[Call]) -> Table:
             )
         )
     return Table("why", ("operator", "priced by", "slower", "d*", "crosses", "runner-up", "takes"), tuple(rows))
+
+
+def _launcher(problem: CompassProblem, made: Sequence[Call]) -> Iterator[Table]:
+    """What an overlap file and the flags beside it say of every operator that the launcher knows."""
+    known = named(made) if problem.launcher_rules != "none" else []
+    if not known:
+        return
+    rows = []
+    for call in known:
+        told = entry(call)
+        keys = ("-", "", "") if told is None else tuple(told)
+        rows.append((call.operator.gemm_name or "", *keys, off(call, made)))
+    columns = ("operator", "method", "aggregate", "num_splits", "or off by")
+    yield Table("entries of --tp-comm-overlap-cfg", columns, tuple(rows))
+
+
+def _margin(more: float) -> str:
+    """How much longer the runner-up takes; below 0 where a switch keeps it out."""
+    return "ties" if abs(more) <= TIE else f"{more:+.1%}"
 
 
 def _done(call: Call) -> str:

@@ -11,6 +11,7 @@ from planner.paper import SOURCES, MemoryRow
 from planner.papers.compass.calls import Call, calls, words
 from planner.papers.compass.cautions import buffers
 from planner.papers.compass.closed_form import TIE
+from planner.papers.compass.launch_settings import ON, flags, named
 from planner.papers.compass.launcher import switches
 from planner.papers.compass.problem import CompassProblem, Stage
 from planner.papers.compass.solution import CompassSolution
@@ -24,11 +25,16 @@ def shares(problem: CompassProblem, solution: CompassSolution) -> dict[str, floa
     busy = dict.fromkeys(SOURCES, 0.0)
     for call in calls(problem, solution):
         parts = _parts(call)
-        whole = sum(amount for amount, _ in parts)
+        if all(sources is None for _, sources in parts):
+            busy["stated"] += call.total_s
+            continue
+        each_s = call.total_s / sum([amount for amount, _ in parts])
         for amount, sources in parts:
-            work = call.total_s * amount / whole
+            if sources is None:
+                busy["stated"] += amount * each_s
+                continue
             for source in SOURCES:
-                busy[source] += work * (float(source == "stated") if sources is None else getattr(sources, source))
+                busy[source] += amount * each_s * getattr(sources, source)
     total = sum(busy.values())
     return {source: value / total for source, value in busy.items()}
 
@@ -105,9 +111,10 @@ def _strategies(made: list[Call]) -> str:
 def _total(solution: CompassSolution) -> str:
     metrics = solution.metrics
     ratio = metrics.sequential_total_time_s / metrics.total_time_s
+    faster = f"{ratio:.3f}" if ratio < 1e3 else f"{ratio:.3g}"
     return (
         f"{seconds(metrics.total_time_s)} a step in these operators, {seconds(metrics.sequential_total_time_s)} all in "
-        f"sequence: {ratio:.3f} times as fast"
+        f"sequence: {faster} times as fast"
     )
 
 
@@ -153,8 +160,11 @@ def _switches(problem: CompassProblem, made: list[Call]) -> Iterator[str]:
         against = [call.operator.gemm_name or "" for call in members if _kept_out(call)]
         text += f" ({', '.join(against)} alone would {'not' if on else 'be on'})" if against else ""
         parts.append(text)
+    told = flags(made)
     if parts:
         yield f"switches of {problem.launcher_rules}: {'; '.join(parts)}"
+    if named(made):
+        yield f"start Megatron with {', '.join(told)}" if told else f"start Megatron without {ON}: nothing overlaps"
 
 
 def _many(count: int, noun: str) -> str:

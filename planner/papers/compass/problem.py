@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from planner.attribution import Causes, Sources
 from planner.json_text import Json
@@ -23,10 +24,14 @@ Caution = Literal[
     "affine_fit",
     "left_out",
     "narrow_dtype_slower",
+    "other_device",
 ]
 
+LEAST_S = 1e-30
+"""A time above 0 is no shorter: far below any clock, and no ratio of two times leaves what a float holds."""
+
 Seconds = Annotated[float, Field(ge=0, le=1e15)]
-Taken = Annotated[float, Field(gt=0, le=1e15)]
+Taken = Annotated[float, Field(ge=LEAST_S, le=1e15)]
 Given = Annotated[Sources | None, Field(description="shares of the time by source, for the reader; null: stated")]
 Bytes = Annotated[float, Field(ge=0, le=1e24)]
 
@@ -134,11 +139,12 @@ class Operator(Document):
 
     @model_validator(mode="after")
     def _is_priced(self) -> Self:
-        self._refuse_half()
+        if self.comm is not None or self.gemm is not None:
+            self._refuse_half(self.comm, self.gemm)
         if self.stages is not None and self.comm is not None:
-            raise fault('expected one of "comm" with "gemm" and "stages", got both', where="stages")
+            raise fault(self._instead("comm", "gemm", "stages"), where="stages")
         if self.runs is not None and self.inter_decom_table is not None:
-            raise fault('expected one of "inter_decom_table" and "runs", got both', where="runs")
+            raise fault(self._instead("inter_decom_table", "", "runs"), where="runs")
         pending = self.runs is not None or self.stages is not None
         if self.comm is None and self.sequential_time_s is None and not pending:
             raise fault('missing field "comm": needed where "sequential_time_s" is not given', code="missing_field")
@@ -151,15 +157,21 @@ class Operator(Document):
         multiples, rest = divmod(self.split_extent, self.split_multiple)
         return 2 <= degree <= self.max_degree and rest == 0 and multiples % degree == 0
 
-    def _refuse_half(self) -> None:
-        comm, gemm = self.comm, self.gemm
-        if comm is None and gemm is None:
-            return
+    def _instead(self, one: str, other: str, files: str) -> str:
+        """That what files say is stated too, and how to take it away."""
+        stated = f'"{one}" with "{other}"' if other else f'"{one}"'
+        fields = [name for name in (one, other) if name]
+        away = " ".join(f"--set operators.{self.id}.{name}=null" for name in fields)
+        return f'expected one of {stated} and "{files}", got both: delete {" and ".join(fields)} ({away})'
+
+    def _refuse_half(self, comm: Stage | None, gemm: Stage | None) -> None:
         if comm is None or gemm is None:
             name = "comm" if comm is None else "gemm"
             raise fault(f'missing field "{name}": comm and gemm go together', code="missing_field", where=name)
-        if comm.startup_s + comm.payload_s + gemm.startup_s + gemm.payload_s <= 0:
-            raise fault("expected a time above 0, got startup_s and payload_s of 0 for both comm and gemm")
+        whole_s = comm.startup_s + comm.payload_s + gemm.startup_s + gemm.payload_s
+        if whole_s < LEAST_S:
+            got = "startup_s and payload_s of 0 for both comm and gemm" if whole_s == 0 else f"{whole_s:g} in all"
+            raise fault(f"expected a time of {LEAST_S:g} s at least, got {got}")
 
     def _refuse_table(self, points: tuple[Point, ...]) -> None:
         if not 1 <= len(points) <= MAX_POINTS:
@@ -182,6 +194,19 @@ class Operator(Document):
         return f"a degree from 2 to max_degree {self.max_degree} that divides split_extent / split_multiple = {share}"
 
 
+@dataclass
+class Kept:
+    """What one part of a plan works out of a problem's operators and others need too; it never tells two apart."""
+
+    operators: tuple[Operator, ...] = ()
+    worked_out: dict[str, object] = field(default_factory=dict)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kept)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 class CompassProblem(Document):
     """The explicit-cost form."""
 
@@ -200,6 +225,15 @@ class CompassProblem(Document):
     )
     notes: Json = Field(default=None, description="kept, never read")
 
+    _kept: Kept = PrivateAttr(default_factory=Kept)
+
+    @property
+    def kept(self) -> Kept:
+        """What was worked out of these very operators and may be asked for again."""
+        if self._kept.operators is not self.operators:
+            self._kept = Kept(self.operators)
+        return self._kept
+
     @model_validator(mode="after")
     def _operators_differ(self) -> Self:
         if not self.operators:
@@ -217,7 +251,10 @@ class CompassProblem(Document):
         return self
 
     def _refuse_large(self) -> None:
-        most = sum(_most_degrees(operator) + len(operator.fused) for operator in self.operators)
+        fused = sum([len(operator.fused) for operator in self.operators])
+        most = fused + sum([min(operator.max_degree, _MOST_DIVISORS[-1][1]) for operator in self.operators])
+        if most > MAX_CANDIDATES:
+            most = fused + sum(_most_degrees(operator) for operator in self.operators)
         if most > MAX_CANDIDATES:
             raise fault(
                 f"expected at most {MAX_CANDIDATES:,} degrees and fused kernels, got up to {most:,}: "
@@ -237,7 +274,7 @@ def _sorted(operator: Operator) -> Operator:
     if operator.allowed_strategies != STRATEGIES:
         changes["allowed_strategies"] = tuple(name for name in STRATEGIES if name in operator.allowed_strategies)
     fused, table = operator.fused, operator.inter_decom_table
-    if any(first.id > second.id for first, second in pairwise(fused)):
+    if len(fused) > 1 and (ids := [variant.id for variant in fused]) != sorted(ids):
         changes["fused"] = tuple(sorted(fused, key=lambda variant: variant.id))
     if table is not None and any(first.degree > second.degree for first, second in pairwise(table)):
         changes["inter_decom_table"] = tuple(sorted(table, key=lambda point: point.degree))
@@ -261,13 +298,13 @@ def _refuse_unnamed(operator: Operator) -> None:
             f'launcher_rules transformer_engine overlaps no {operator.op}: give allowed_strategies ["sequential"]',
             where=f"{where}.op",
         )
-    for field in ("gemm_name", "tp_size"):
-        if getattr(operator, field) is None:
+    for needed in ("gemm_name", "tp_size"):
+        if getattr(operator, needed) is None:
             message = (
-                f'missing field "{field}": launcher_rules transformer_engine needs it, '
+                f'missing field "{needed}": launcher_rules transformer_engine needs it, '
                 'except where allowed_strategies is ["sequential"]'
             )
-            raise fault(message, code="missing_field", where=f"{where}.{field}")
+            raise fault(message, code="missing_field", where=f"{where}.{needed}")
     if operator.gemm_name not in names:
         raise fault(
             f'expected one of {", ".join(names)} for {operator.op}, got "{str(operator.gemm_name)[:60]}"; any other '

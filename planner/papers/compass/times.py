@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +34,12 @@ class Costs:
         )
 
 
+MOST_APART = 20
+"""Times that an overlapped run and what is known of it may differ, or a stage slow down, before a unit is doubted.
+
+Overlap at best hides the shorter of two stages, and measured contention is below 2.
+"""
+
 _UNPRICED = (np.nan, np.nan, np.nan, np.nan)
 
 
@@ -47,7 +54,7 @@ def costs_of(operators: Sequence[Operator]) -> Costs:
             else (comm.startup_s, comm.payload_s, gemm.startup_s, gemm.payload_s)
         )
         rows.append((*stages, mu.comm, mu.gemm))
-    return Costs(*np.array(rows, dtype=np.float64).reshape(-1, 6).T)
+    return Costs(*np.fromiter(chain.from_iterable(rows), np.float64, 6 * len(rows)).reshape(-1, 6).T)
 
 
 def inter_decom_s(costs: Costs, d: Floats | Ints | float) -> Floats:

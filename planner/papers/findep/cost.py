@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import TypeVar
 
 from planner.attribution import Said
-from planner.derivation.clusters import device_memory, hardware_files, placed, profile_of, refuse_unstated
+from planner.derivation.clusters import device_memory, hardware_files, refuse_unstated
+from planner.derivation.looked_up import looked_up
 from planner.derivation.moe.model import moe_model, refuse_unpriced
-from planner.derivation.references import digests, is_file
+from planner.derivation.references import digests, model_file
 from planner.paper import Derivation, DeriveOptions
 from planner.papers.findep.amounts import PerToken, SampleCost, SampleTable, TokenCost, TokenTable
-from planner.papers.findep.derived import Derive, FindepDerivedProblem
+from planner.papers.findep.derived import FindepDerivedProblem
 from planner.papers.findep.footprint import bytes_per_sample, memory_of
 from planner.papers.findep.pools import pools_of, refuse_unlinked
 from planner.papers.findep.priced import Prices, prices_of
@@ -30,12 +30,9 @@ def derive(document: FindepDerivedProblem, options: DeriveOptions) -> Derivation
 
     Raises BadInputError (unknown_profile, unknown_model, outside_measured_range, missing_field, out_of_range, ...).
     """
-    folder = Path(options.base_folder)
-    written = document.derive.overridden(options)
-    document, hardware = placed(document, document.derive.cluster, folder)
-    named, profile = profile_of(written, hardware, folder)
-    written = written.model_copy(update={"profile": named})
-    given = document.derive.overridden(options)
+    found = looked_up(document, document.derive, options)
+    document, folder, written, given = found.document, found.folder, found.written, found.given
+    hardware, profile = found.cluster, found.profile
     model = moe_model(given.model, folder)
     refuse_unpriced(model)
     splits = pools_of(given, model)
@@ -51,7 +48,7 @@ def derive(document: FindepDerivedProblem, options: DeriveOptions) -> Derivation
         profile=profile.name,
         profile_sha256=profile.sha256,
         cost_error=error_of(setting, prices),
-        arrays=digests(_files(written, folder)),
+        arrays=digests([*hardware_files(written, folder), *model_file(written.model, folder)]),
         relaxable={}
         if given.memory is None
         else {f"memory.{pool}_capacity_bytes": (CAPACITY, 0.0) for pool in ("attention", "expert")},
@@ -110,8 +107,3 @@ def _split(setting: Setting, prices: Prices, row: int) -> Split:
         expert=_expert(setting, prices, row) if several else None,
         attention_bytes_per_sample=bytes_per_sample(setting, pools.expert_gpus) if several and given.memory else None,
     )
-
-
-def _files(given: Derive, folder: Path) -> list[Path]:
-    paths = hardware_files(given, folder)
-    return [*paths, folder / given.model] if isinstance(given.model, str) and is_file(given.model) else paths

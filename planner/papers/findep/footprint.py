@@ -15,7 +15,7 @@ Bytes = dict[str, float]
 def memory_of(setting: Setting, capacity_bytes: float, reserve_bytes: float) -> Memory:
     """What fills a GPU of each pool; bytes of a resident sample are those of the first split."""
     given, model = setting.given, setting.model
-    weights = {f"{part}_weights": part_bytes(setting, part) for part in parts_beside_experts(model)}
+    weights = {f"{part}_weights": weight_bytes(model, part, given) for part in parts_beside_experts(model)}
     inner = memory.expert_buffer_bytes_per_copy(
         model.hidden,
         model.experts.ffn,
@@ -33,7 +33,7 @@ def memory_of(setting: Setting, capacity_bytes: float, reserve_bytes: float) -> 
         attention_workspace_bytes_per_sample={"workspace": _whole(given.tokens_per_sample * _workspace(setting))},
         expert_capacity_bytes=capacity_bytes,
         expert_fixed_bytes={"reserve": reserve_bytes},
-        expert_bytes_per_expert={"expert_weights": _whole(part_bytes(setting, "experts") / model.experts.count)},
+        expert_bytes_per_expert={"expert_weights": _whole(weight_bytes(model, "experts", given) / model.experts.count)},
         expert_buffer_bytes_per_token={"expert_buffers": _whole(inner)},
     )
 
@@ -53,18 +53,6 @@ def bytes_per_sample(setting: Setting, expert_gpus: int) -> Bytes:
         "residual_stream": _whole(2 * tokens * model.hidden * element),
         "exchange_buffers": _whole(tokens * exchange),
     }
-
-
-def part_bytes(setting: Setting, part: str) -> float:
-    """Bytes of one part of the model, all layers."""
-    given = setting.given
-    return weight_bytes(
-        setting.model,
-        part,
-        dtype=given.dtype,
-        experts_dtype=given.experts_dtype,
-        activation_dtype=given.activation_dtype,
-    )
 
 
 def _workspace(setting: Setting) -> float:

@@ -5,11 +5,11 @@ from __future__ import annotations
 from planner.derivation.account import Error, weighted_error
 from planner.derivation.clusters import hardware_account, name_only
 from planner.derivation.lines import Line
+from planner.derivation.moe.weights import weight_bytes
 from planner.json_text import Json
 from planner.papers.findep.curves import Curve
 from planner.papers.findep.derived import Derive
 from planner.papers.findep.expert_cost import expert_error, expert_rows
-from planner.papers.findep.footprint import part_bytes
 from planner.papers.findep.priced import Prices, Way
 from planner.papers.findep.problem import Memory
 from planner.papers.findep.setting import Setting
@@ -25,7 +25,7 @@ def resolved_of(written: Derive, setting: Setting, prices: Prices, memory: Memor
         "expert_layers": {kind.name: count for kind, count in model.kinds},
         "dense_layers": {kind.name: count for kind, count in model.dense},
         "parameters": model.geometry.parameters,
-        "expert_bytes": part_bytes(setting, "experts"),
+        "expert_bytes": weight_bytes(setting.model, "experts", setting.given),
         "expert_ranks_measured": list(expert_rows(setting).expert_ranks()),
     }
     resolved["memory"] = None if memory is None else {"capacity_bytes": memory.attention_capacity_bytes}

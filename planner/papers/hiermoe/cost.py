@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 from planner.derivation.account import Error
-from planner.derivation.clusters import hardware_account, hardware_files, name_only, placed, profile_of
+from planner.derivation.clusters import hardware_account, hardware_files, name_only
 from planner.derivation.lines import Line
+from planner.derivation.looked_up import looked_up
 from planner.derivation.moe.model import MoeModel, moe_model
-from planner.derivation.references import digests, is_file
+from planner.derivation.references import digests, model_file
 from planner.errors import BadInputError
 from planner.json_text import Json
 from planner.paper import Derivation, DeriveOptions
@@ -30,12 +29,9 @@ def derive(document: HiermoeDerivedProblem, options: DeriveOptions) -> Derivatio
 
     Raises BadInputError (unknown_profile, unknown_model, outside_measured_range, missing_field, out_of_range, ...).
     """
-    folder = Path(options.base_folder)
-    written = document.derive.overridden(options)
-    document, cluster = placed(document, document.derive.cluster, folder)
-    named, profile = profile_of(written, cluster, folder)
-    written = written.model_copy(update={"profile": named})
-    given = document.derive.overridden(options)
+    found = looked_up(document, document.derive, options)
+    document, folder, written, given = found.document, found.folder, found.written, found.given
+    cluster, profile = found.cluster, found.profile
     if cluster.num_ranks < 2:
         raise BadInputError("expected at least two ranks, got 1", code="out_of_range", where="derive.cluster")
     model = moe_model(given.model, folder)
@@ -60,7 +56,7 @@ def derive(document: HiermoeDerivedProblem, options: DeriveOptions) -> Derivatio
         profile=profile.name,
         profile_sha256=profile.sha256,
         cost_error=_error_of(document, profile, links, slope),
-        arrays=digests(_files(written, folder)),
+        arrays=digests([*hardware_files(written, folder), *model_file(written.model, folder)]),
         relaxable={"topology.expert_memory_bytes_per_gpu": (MEMORY, 0.0)},
     )
 
@@ -129,8 +125,3 @@ def _error_of(
     if not errors or len(known) < len(errors):
         return None
     return {"median": max(error[0] for error in known), "p90": max(error[1] for error in known)}
-
-
-def _files(given: Derive, folder: Path) -> list[Path]:
-    paths = hardware_files(given, folder)
-    return [*paths, folder / given.model] if isinstance(given.model, str) and is_file(given.model) else paths

@@ -46,6 +46,7 @@ def resolved(problem: SeriesProblem, beside: Beside, files: dict[str, str]) -> S
         "path": found.name,
         "sha256": found.sha256,
         "requests": len(requests.arrival_s),
+        "lasts_s": float(f"{period_s(requests, given.interval_s):.9g}"),
         "mean_context_tokens": mean_context_tokens(requests),
     }
     written = {name: getattr(problem, name) for name in problem.model_fields_set}
@@ -67,14 +68,27 @@ def series_of(requests: Requests, given: Arrivals) -> list[dict[str, float]]:
         raise BadInputError(message, code="too_large", where=f"{PLACE}.interval_s")
     count = max(1, math.floor(end / given.interval_s + 0.5))
     edges = np.append(np.arange(count) * given.interval_s, end)
-    tokens = np.diff(_tokens_before(requests, period, edges)) * given.scale
+    tokens = np.diff(_tokens_before(requests, period, edges))
     durations = np.append(np.full(count - 1, given.interval_s), float(f"{edges[-1] - edges[-2]:.9g}"))
+    demands = tokens / durations * _scale(given, tokens, durations)
     return [
         {"start_s": start, "duration_s": duration, "demand_tokens_per_s": float(f"{demand:.9g}")}
-        for start, duration, demand in zip(
-            edges[:-1].tolist(), durations.tolist(), (tokens / durations).tolist(), strict=True
-        )
+        for start, duration, demand in zip(edges[:-1].tolist(), durations.tolist(), demands.tolist(), strict=True)
     ]
+
+
+def _scale(given: Arrivals, tokens: Floats, durations: Floats) -> float:
+    """By what the demand of a trace is multiplied. Raises BadInputError: a demand of 0 is scaled to nothing."""
+    for name, wanted, own in (
+        ("peak_tokens_per_s", given.peak_tokens_per_s, float((tokens / durations).max())),
+        ("mean_tokens_per_s", given.mean_tokens_per_s, float(tokens.sum() / durations.sum())),
+    ):
+        if wanted is not None and own == 0:
+            message = "the requests have no output tokens: there is no demand to scale"
+            raise BadInputError(message, code="out_of_range", where=f"{PLACE}.{name}")
+        if wanted is not None:
+            return wanted / own
+    return given.scale
 
 
 def period_s(requests: Requests, interval_s: float) -> float:

@@ -8,8 +8,8 @@ from planner.beside import Beside
 from planner.errors import BadInputError
 from planner.paper import Attached
 from planner.papers.janus.arrivals import resolved
-from planner.papers.janus.costs import Activated, ActivatedByRouting
-from planner.papers.janus.experts.activated_table import activated_table
+from planner.papers.janus.costs import Activated
+from planner.papers.janus.experts.activated_table import activated_table, read_off
 from planner.papers.janus.experts.statistics import count, pairs_of
 from planner.papers.janus.experts.tokens import traced
 from planner.papers.janus.problem import Device, JanusProblem, PlacementProblem, SeriesProblem, SizingProblem
@@ -33,10 +33,9 @@ def attach(problem: JanusProblem, beside: Beside) -> Attached[JanusProblem]:
     if isinstance(problem, PlacementProblem):
         return Attached(_with_statistics(problem, beside, files), files)
     if isinstance(problem, SizingProblem):
+        if isinstance(problem, SeriesProblem):
+            problem = resolved(problem, beside, files)
         problem = _with_tables(_with_layers(problem, beside, files))
-    if isinstance(problem, SeriesProblem):
-        kept, problem = problem.kept, resolved(problem, beside, files)
-        _keep(problem, kept)
     return Attached(problem, files)
 
 
@@ -67,10 +66,11 @@ def _wrong(experts: int, top_k: int | None, arrays: TokenArrays) -> Wrong | None
 
 
 def _with_tables(problem: SizingProblem) -> SizingProblem:
-    """Tables where the problem asks for its routing: of each device with slots of its own, too."""
-    common = problem.a_max
+    """Tables where the problem asks for its routing, or has one of other layers: of each device with slots of its own,
+    too."""
     changes: dict[str, object] = {}
-    if isinstance(common, ActivatedByRouting):
+    common = read_off(problem, problem.a_max, problem.slots_per_instance, "a_max")
+    if common is not None:
         most = problem.limits.max_expert_instances
         changes["a_max"] = activated_table(problem, common, problem.slots_per_instance, most, "a_max")
     devices = tuple(
@@ -85,10 +85,11 @@ def _with_tables(problem: SizingProblem) -> SizingProblem:
 def _own_table(problem: SizingProblem, device: Device) -> Activated | None:
     """The table of a device's own slots; None where it has no need of one."""
     C = device.slots_per_instance or problem.slots_per_instance
-    wanted, place = device.a_max, f"devices.{device.id}.a_max"
-    if wanted is None and problem.slots_per_instance != C:
-        wanted, place = problem.a_max, "a_max"
-    if not isinstance(wanted, ActivatedByRouting):
+    a_max, place = device.a_max, f"devices.{device.id}.a_max"
+    if a_max is None and problem.slots_per_instance != C:
+        a_max, place = problem.a_max, "a_max"
+    wanted = None if a_max is None else read_off(problem, a_max, C, place)
+    if wanted is None:
         return None
     limits = device.limits or problem.limits
     return activated_table(problem, wanted, C, limits.max_expert_instances, place)

@@ -5,6 +5,7 @@ Each that finds pools is a solution of the problem, though one that does not cla
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 from planner.errors import LimitError
@@ -13,9 +14,10 @@ from planner.papers.janus.model import Option
 from planner.papers.janus.one_pool import OnePool, smallest_pool
 from planner.papers.janus.options import options
 from planner.papers.janus.placement_baselines import placement_baselines
-from planner.papers.janus.problem import JanusProblem, PlacementProblem, ScalingProblem, SeriesProblem
+from planner.papers.janus.problem import Device, JanusProblem, PlacementProblem, ScalingProblem, SeriesProblem
 from planner.papers.janus.rules import Ratio, at, balanced, in_ratio
 from planner.papers.janus.search import Choice, cheapest
+from planner.papers.janus.shown.words import many
 from planner.papers.janus.sizing import over_time, solve_scaling, solve_series
 from planner.papers.janus.solution import JanusSolution, ScalingSolution, SeriesSolution
 from planner.units import seconds
@@ -38,7 +40,9 @@ def baselines(problem: JanusProblem, limits: Limits) -> list[Found]:
     found = [_one_pool(bare)] if problem.baselines.monolithic is not None else []
     found.append(_ruled(bare, "megascale", balanced, "no pools that balance attention and experts carry the demand"))
     if (told := problem.baselines.fixed_ratio) is not None:
-        ratio = Ratio(*told)
+        # 3:3 is 1:1.
+        common = math.gcd(*told)
+        ratio = Ratio(told[0] // common, told[1] // common)
         named = f"{ratio.attention}:{ratio.experts}"
         found.append(
             _ruled(
@@ -75,11 +79,22 @@ def _one_pool(problem: Sizing) -> Found:
 
 
 def _price(problem: Sizing) -> float | None:
-    """Of a GPU: 1 where GPUs are the objective, None where the sides have two prices or each device its own."""
-    if not problem.prices:
+    """Of a GPU: 1 where GPUs are the objective, None where the sides have two prices or each device its own.
+
+    The only device of a list has that of the baseline if it costs the seconds of the problem itself.
+    """
+    prices, only = problem.prices, problem.devices[0] if len(problem.devices) == 1 else None
+    if only is not None and only.prices is not None and _is_the_problems_own(problem, only):
+        prices = only.prices
+    if prices is None:
         return None if any(device.prices for device in problem.devices) else 1.0
-    same = problem.prices.attention_per_hour == problem.prices.expert_per_hour
-    return problem.prices.attention_per_hour if same else None
+    return prices.attention_per_hour if prices.attention_per_hour == prices.expert_per_hour else None
+
+
+def _is_the_problems_own(problem: Sizing, device: Device) -> bool:
+    return all(
+        getattr(device, name) in (None, getattr(problem, name)) for name in ("attention", "moe", "comm", "memory")
+    )
 
 
 def _range(pools: Sequence[OnePool]) -> str:
@@ -116,7 +131,7 @@ def _ruled(problem: Sizing, name: str, rule: Rule, refused: str) -> Found:
 
 def _pools(choice: Choice) -> str:
     device = "" if choice.option.device is None else f" of {choice.option.device}"
-    return f"{choice.n_a} attention and {choice.n_e} expert instances{device}, TPOT {seconds(choice.tpot_s)}"
+    return f"{choice.n_a} attention and {many(choice.n_e, 'expert instance')}{device}, TPOT {seconds(choice.tpot_s)}"
 
 
 def _at_peak(choices: Sequence[Option], demands: Sequence[float]) -> list[Choice | None]:

@@ -5,29 +5,38 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from planner.paper import Warned
-from planner.papers.janus.activated_source import activated_of, windows_near
-from planner.papers.janus.costs import ActivatedBound, ActivatedTable, Caution
+from planner.papers.janus.costs import Caution
+from planner.papers.janus.load_cautions import (
+    context_shorter,
+    drawn_tokens,
+    few_layers_traced,
+    grid_ends,
+    of_activated,
+    tiled,
+)
 from planner.papers.janus.one_pool import smallest_pool
-from planner.papers.janus.presentation import is_priced, memory
+from planner.papers.janus.presentation import EXPERT_INSTANCE, by_instance, is_priced, memory
 from planner.papers.janus.problem import (
     JanusProblem,
     PlacementProblem,
     ScalingProblem,
-    SeriesProblem,
     SizingProblem,
 )
 from planner.papers.janus.shown.used import Used, used_of
 from planner.papers.janus.shown.words import many
 from planner.papers.janus.solution import JanusSolution, ScalingSolution, SeriesSolution
-from planner.routing.document import LoadsRouting, UniformRouting, ZipfRouting
+from planner.papers.janus.suspicions import experts_without_load, suspicious_units
 from planner.units import amount, percent, seconds
 
-FEW_WINDOWS = 8
-DRAWN = (LoadsRouting, UniformRouting, ZipfRouting)
 NEAR_SLO = 0.01
 """The model is hardly nearer to a device than this part of the SLO."""
 NEAR_CAPACITY = 0.85
 """The memory model is an optimist near the edge: fuller instances are worth a warning."""
+ATTENTION_HOLDS = "which the model counts without fragmentation, at the mean context: plan with a larger reserve"
+EXPERT_HOLDS = (
+    "whose reserve must hold activations and buffers of all requests in flight: plan with fewer slots, or a larger "
+    "reserve"
+)
 
 
 def warnings(problem: JanusProblem, solution: JanusSolution) -> list[Warned]:
@@ -38,12 +47,17 @@ def warnings(problem: JanusProblem, solution: JanusSolution) -> list[Warned]:
         return []
     used = used_of(problem, solution)
     found = [
+        *suspicious_units(each.option for each in used),
+        *experts_without_load(problem),
         *_one_pool_smaller(problem, solution),
         *(warned for each in used for warned in _of_costs(each)),
+        *grid_ends(problem, solution),
         *_beyond_memory_bound(used),
-        *_context_shorter(problem),
-        *(warned for each in used for warned in _of_activated(problem, each)),
-        *_drawn_tokens(problem),
+        *context_shorter(problem),
+        *tiled(problem),
+        *(warned for each in used for warned in of_activated(problem, each)),
+        *drawn_tokens(problem),
+        *few_layers_traced(problem),
         *_near_slo(used),
         *_near_capacity(problem, solution),
         *(warned for each in used for warned in _spare_slots(each.option.slots, each.option.num_experts)),
@@ -95,64 +109,6 @@ def _beyond_memory_bound(used: list[Used]) -> Iterator[Warned]:
             return
 
 
-def _context_shorter(problem: SizingProblem) -> Iterator[Warned]:
-    if not isinstance(problem, SeriesProblem) or problem.arrivals is None:
-        return
-    mean = problem.arrivals.mean_context_tokens
-    if mean is not None and problem.context_tokens < mean * (1 - 1e-9):
-        yield Warned(
-            "context_shorter",
-            f"context_tokens is {problem.context_tokens:,.6g}, while the trace's requests have {mean:,.0f} in the "
-            "mean over their output tokens: attention and its memory are planned too small",
-        )
-
-
-def _of_activated(problem: SizingProblem, used: Used) -> Iterator[Warned]:
-    a_max = activated_of(problem, used.option.device)
-    if isinstance(a_max, ActivatedBound):
-        if a_max.kind != "printed_bound":
-            yield Warned(
-                "bound_used",
-                f"a_max is the {a_max.kind.replace('_', ' ')}, which takes routing to be even and knows no "
-                'placement: give layers and a_max {"kind": "routing"} for a table of your own traces',
-            )
-        else:
-            yield Warned(
-                "bound_used",
-                "a_max is the printed bound, which counts every copy as used, so more expert instances make nothing "
-                "faster: binomial_bound or a table says what they do",
-            )
-        return
-    if not isinstance(a_max, ActivatedTable):
-        return
-    counts = [windows_near(problem, a_max, batch) for batch in (used.batch.min(), used.batch.max())]
-    few = [count for count in counts if count is not None and count < FEW_WINDOWS]
-    if few:
-        yield Warned(
-            "few_windows",
-            f"a_max rests on {many(min(few), 'window')} of a traced layer at a batch of the plan, fewer than "
-            f"{FEW_WINDOWS}: give a longer trace",
-        )
-    largest = int(a_max.expert_instances[-1])
-    if len(a_max.expert_instances) > 1 and (used.pairs.n_e > largest).any():
-        yield Warned(
-            "beyond_the_table",
-            f"the last row of a_max is of {many(largest, 'expert instance')}, and stands for up to "
-            f"{int(used.pairs.n_e.max())} here: a row of their own would need no more, and may need fewer",
-        )
-
-
-def _drawn_tokens(problem: SizingProblem) -> Iterator[Warned]:
-    drawn = [layer.layer_id for layer in problem.layers if isinstance(layer.routing, DRAWN)]
-    if drawn:
-        shown = ", ".join(map(str, drawn[:6])) + (f" and {len(drawn) - 6} more" if len(drawn) > 6 else "")
-        yield Warned(
-            "drawn_tokens",
-            f"the tokens of layer{'s' if len(drawn) > 1 else ''} {shown} are drawn, each by itself: what real tokens "
-            "have in common, in time and between experts, is not in a_max, copies and placement",
-        )
-
-
 def _near_slo(used: list[Used]) -> Iterator[Warned]:
     for each in used:
         longest = float(each.tpot_s().max())
@@ -167,14 +123,14 @@ def _near_slo(used: list[Used]) -> Iterator[Warned]:
 
 
 def _near_capacity(problem: JanusProblem, solution: JanusSolution) -> Iterator[Warned]:
-    rows = memory(problem, solution)
-    filled = sum(row.bytes for row in rows)
-    if rows and filled > NEAR_CAPACITY * rows[0].capacity_bytes:
-        yield Warned(
-            "near_capacity",
-            f"the {rows[0].where} is planned at {filled / rows[0].capacity_bytes:.1%} of its memory, which the model "
-            "counts without fragmentation, at the mean context: plan with a larger reserve",
-        )
+    said = []
+    for rows in by_instance(memory(problem, solution)):
+        filled = sum(row.bytes for row in rows) / rows[0].capacity_bytes
+        if filled > NEAR_CAPACITY:
+            holds = EXPERT_HOLDS if rows[0].where.startswith(EXPERT_INSTANCE) else ATTENTION_HOLDS
+            said.append(f"the {rows[0].where} is planned at {filled:.1%} of its memory, {holds}")
+    if said:
+        yield Warned("near_capacity", "; ".join(said))
 
 
 def _spare_slots(slots: int, experts: int) -> Iterator[Warned]:

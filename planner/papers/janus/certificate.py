@@ -35,7 +35,8 @@ def bounds(problem: JanusProblem, solution: JanusSolution, certify: bool, effort
     if not isinstance(problem, ScalingProblem | SeriesProblem):
         return ()
     choices, demands = options(problem), _demands(problem)
-    simple = _of_all(problem, {demand: min(_at_least(option, demand) for option in choices) for demand in demands})
+    fastest = [(option, _least_tpot_s(option)) for option in choices]
+    simple = _of_all(problem, {demand: min(_at_least(*each, demand) for each in fastest) for demand in demands})
     found = [Bound(simple, "combinatorial", SIMPLE)]
     attained = _reached(problem, demands, lambda: cheapest(choices, demands))
     if attained is not None:
@@ -71,13 +72,13 @@ def _of_all(problem: ScalingProblem | SeriesProblem, hourly: Mapping[float, floa
     return over_time(problem.series, (hourly[interval.demand_tokens_per_s] for interval in problem.series))
 
 
-def _at_least(option: Option, demand: float) -> float:
+def _at_least(option: Option, least_s: float, demand: float) -> float:
     """Slots for every expert, and attention instances for the requests that the least TPOT keeps in flight."""
     n_a = 1.0
     memory = option.memory
     if memory is not None and option.request_bytes > 0:
         room = memory.capacity_bytes * (1 + SLACK) - option.fixed_bytes
-        requests = demand * _least_tpot_s(option)
+        requests = demand * least_s
         if room > 0:
             n_a = max(1.0, float(math.ceil(requests * option.request_bytes / room * (1 - SLACK) - SLACK)))
     n_e = option.fewest_experts

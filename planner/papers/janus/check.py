@@ -32,6 +32,7 @@ VIOLATIONS: tuple[str, ...] = (
     "tpot_mismatch",
     "tpot_slo",
     "attention_memory",
+    "expert_memory",
     "memory_mismatch",
     "total_mismatch",
     "batch_per_instance_mismatch",

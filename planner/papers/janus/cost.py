@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from planner.derivation.clusters import device_memory, hardware_files, placed, profile_of, refuse_unstated
+from planner.derivation.clusters import device_memory, hardware_files, refuse_unstated
+from planner.derivation.looked_up import looked_up
 from planner.derivation.moe.model import moe_model, refuse_unpriced
-from planner.derivation.references import digests, input_errors, is_file, located
+from planner.derivation.references import digests, input_errors, located, model_file
 from planner.errors import BadInputError
 from planner.paper import Derivation, DeriveOptions
 from planner.papers.janus.costs import ActivatedBound, Limits
-from planner.papers.janus.derived import Derive, DerivedDevice, JanusDerivedProblem
+from planner.papers.janus.derived import Derive, DerivedDevice, DerivedLimits, JanusDerivedProblem
 from planner.papers.janus.prices.account import error_of, resolved_of
 from planner.papers.janus.prices.footprint import CAPACITY
 from planner.papers.janus.prices.load import Load, load_of
@@ -26,6 +27,7 @@ from profiles.profile import Profile
 OWN = "own"
 """How the problem's own pair of devices is called beside those that it lists."""
 MOST_INSTANCES = 65536
+RANKS = "derive.cluster.num_ranks"
 
 _COPIED = (
     "task", "slo_tpot_s", "launcher_rules", "prices", "price_unit", "layers", "notes", "demand_tokens_per_s", "series",
@@ -38,12 +40,9 @@ def derive(document: JanusDerivedProblem, options: DeriveOptions) -> Derivation[
 
     Raises BadInputError (unknown_profile, unknown_model, outside_measured_range, missing_field, out_of_range, ...).
     """
-    folder = Path(options.base_folder)
-    written = document.derive.overridden(options)
-    document, cluster = placed(document, document.derive.cluster, folder)
-    named, profile = profile_of(written, cluster, folder)
-    written = written.model_copy(update={"profile": named})
-    given = document.derive.overridden(options)
+    found = looked_up(document, document.derive, options)
+    document, folder, written, given = found.document, found.folder, found.written, found.given
+    cluster, profile = found.cluster, found.profile
     if cluster.num_ranks < 2:
         raise BadInputError(
             "expected at least two ranks, one for each side, got 1", code="out_of_range", where="derive.cluster"
@@ -70,8 +69,9 @@ def derive(document: JanusDerivedProblem, options: DeriveOptions) -> Derivation[
         profile=profile.name,
         profile_sha256=profile.sha256,
         cost_error=error_of({name: priced[name] for name in priced if name != OWN or not given.devices}),
-        arrays=digests(_files(written, folder)),
-        relaxable={} if given.memory is None else _relaxable(given),
+        arrays=digests([*hardware_files(written, folder), *model_file(written.model, folder)]),
+        relaxable=_relaxable(document, written, cluster),
+        multiples={RANKS: cluster.gpus_per_node},
     )
 
 
@@ -110,6 +110,9 @@ def _on(device: DerivedDevice, whole: Setting, folder: Path) -> Setting:
 def _explicit(document: JanusDerivedProblem, given: Derive, priced: dict[str, Prices]) -> JanusProblem:
     own = priced[OWN]
     setting = own.setting
+    limits = _owned(setting.cluster)
+    if document.limits is not None:
+        limits = document.limits.filled(limits)
     fields = {name: getattr(document, name) for name in _COPIED if name in document.model_fields_set}
     fields |= {
         "paper": document.paper,
@@ -123,17 +126,17 @@ def _explicit(document: JanusDerivedProblem, given: Derive, priced: dict[str, Pr
         "comm": own.comm,
         "a_max": document.a_max or _bound(setting.load),
         "memory": own.memory,
-        "limits": document.limits or _owned(setting.cluster),
-        "devices": tuple(_device(device, priced[device.id]) for device in given.devices),
+        "limits": limits,
+        "devices": tuple(_device(device, priced[device.id], limits) for device in given.devices),
         "baselines": Baselines(
-            monolithic=monolithic_of(setting, own.memory) if document.baselines.monolithic else None,
-            fixed_ratio=document.baselines.fixed_ratio,
+            monolithic=monolithic_of(setting, own.memory) if given.baselines.monolithic else None,
+            fixed_ratio=given.baselines.fixed_ratio,
         ),
     }
     return validate(JanusProblem, fields)
 
 
-def _device(device: DerivedDevice, prices: Prices) -> Device:
+def _device(device: DerivedDevice, prices: Prices, limits: Limits) -> Device:
     return Device(
         id=device.id,
         prices=device.prices,
@@ -142,7 +145,7 @@ def _device(device: DerivedDevice, prices: Prices) -> Device:
         comm=prices.comm,
         memory=prices.memory,
         slots_per_instance=prices.slots,
-        limits=device.limits,
+        limits=None if device.limits is None else device.limits.filled(limits),
     )
 
 
@@ -156,12 +159,19 @@ def _owned(cluster: Cluster) -> Limits:
     return Limits(max_attention_instances=beside, max_expert_instances=beside, max_total_instances=cluster.num_ranks)
 
 
-def _relaxable(given: Derive) -> dict[str, tuple[str, float]]:
-    """A capacity that is not stated is that of a device: to relax it is to state it, for all devices alike."""
-    places = ("memory", *(f"devices.{device.id}.memory" for device in given.devices))
-    return {f"{place}.capacity_bytes": (CAPACITY, 0.0) for place in places}
+def _relaxable(document: JanusDerivedProblem, written: Derive, cluster: Cluster) -> dict[str, tuple[str, float]]:
+    """A capacity that is not stated is that of a device: to relax it is to state it, for all devices alike.
 
-
-def _files(given: Derive, folder: Path) -> list[Path]:
-    paths = hardware_files(given, folder)
-    return [*paths, folder / given.model] if isinstance(given.model, str) and is_file(given.model) else paths
+    Limits that are not stated are the ranks of the cluster. Whole nodes more change no price; in one node they would.
+    """
+    devices = [device.id for device in written.devices]
+    found: dict[str, tuple[str, float]] = {}
+    if written.memory is not None:
+        places = ("memory", *(f"devices.{device}.memory" for device in devices))
+        found |= {f"{place}.capacity_bytes": (CAPACITY, 0.0) for place in places}
+    for device in devices:
+        place = f"devices.{device}.limits"
+        found |= {f"{place}.{name}": (f"derive.{place}.{name}", 0.0) for name in DerivedLimits.model_fields}
+    if document.limits is None and written.placed and cluster.num_ranks > cluster.gpus_per_node:
+        found["limits"] = (RANKS, 0.0)
+    return found

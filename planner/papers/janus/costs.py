@@ -8,6 +8,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Discriminator, Field, model_validator
 
 from planner.attribution import Causes, Sources
+from planner.routing.document import Digest
 from planner.validation import Document, Many, fault
 
 Seconds = Annotated[float, Field(ge=0, le=1e9)]
@@ -76,8 +77,8 @@ class Experts(Document):
 class Way(Document):
     """alpha + beta x bytes of one step of the exchange."""
 
-    alpha_s: Seconds
-    beta_s_per_byte: float = Field(ge=0, le=1e6)
+    alpha_s: Seconds = Field(description="whatever is sent")
+    beta_s_per_byte: float = Field(ge=0, le=1e6, description="of the bytes of a node's requests, V")
 
 
 class TwoPhase(Document):
@@ -85,9 +86,16 @@ class TwoPhase(Document):
 
     kind: Literal["two_phase"] = "two_phase"
     gpus_per_node: int = Field(ge=1, le=4096)
+    links_per_node: int = Field(
+        default=1,
+        ge=1,
+        le=4096,
+        description="links between nodes that a node may use at once, one an instance at either end; network's beta "
+        "is of one of them",
+    )
     bytes_per_request: float = Field(gt=0, le=1e12, description="hidden size x bytes of an element")
     gather: Way = Field(description="instances of a node to one of them")
-    network: Way = Field(description="from a node to another")
+    network: Way = Field(description="from a node to another, over one link")
     multicast: Way = Field(description="inside the destination node")
     reduce: Way = Field(description="results inside the node of the experts")
     sources: Sources | None = None
@@ -104,19 +112,23 @@ class Constant(Document):
 Exchange = Annotated[TwoPhase | Constant, Discriminator("kind")]
 
 
+def refuse_no_grid(grid: tuple[int, ...]) -> None:
+    """Refuse a batch grid that does not rise from 1."""
+    if not 2 <= len(grid) <= MAX_GRID:
+        raise fault(f"expected 2 to {MAX_GRID:,} points, got {len(grid)}", where="batch_grid")
+    if grid[0] != 1:
+        raise fault(f"expected a grid from 1, got {grid[0]}", where="batch_grid.0")
+    for place, (low, high) in enumerate(pairwise(grid), start=1):
+        if high <= low:
+            raise fault(f"expected more than the point before, {low}, got {high}", where=f"batch_grid.{place}")
+
+
 class _Gridded(Document):
     batch_grid: Many[Batch] = Field(description="requests in flight, from 1, ascending; the last is the largest batch")
 
     @model_validator(mode="after")
     def _ascending(self) -> Self:
-        grid = self.batch_grid
-        if not 2 <= len(grid) <= MAX_GRID:
-            raise fault(f"expected 2 to {MAX_GRID:,} points, got {len(grid)}", where="batch_grid")
-        if grid[0] != 1:
-            raise fault(f"expected a grid from 1, got {grid[0]}", where="batch_grid.0")
-        for place, (low, high) in enumerate(pairwise(grid), start=1):
-            if high <= low:
-                raise fault(f"expected more than the point before, {low}, got {high}", where=f"batch_grid.{place}")
+        refuse_no_grid(self.batch_grid)
         return self
 
 
@@ -143,6 +155,11 @@ class ActivatedTable(_Gridded):
         default=None, description="windows of the trace behind each batch, all traced layers together"
     )
     sources: Sources | None = None
+    layers_sha256: Digest | None = Field(
+        default=None,
+        description="filled in: of the traced layers that it was read off, with E, K and C; beside others it is read "
+        "again. null: as stated",
+    )
 
     @model_validator(mode="after")
     def _rows_rise(self) -> Self:
@@ -171,23 +188,28 @@ class ActivatedTable(_Gridded):
 
 class ActivatedBound(_Gridded):
     """The closed forms: ``binomial_bound`` and ``balanced_bound`` (ours: one replica of each activated expert, shared
-    evenly; the first knows that less is left to chance once most experts are active), or the
-    paper's ``printed_bound``, which counts every replica."""
+    evenly; the first knows that less is left to chance once most experts are active, and that no instance needs more
+    than its even share of all experts), or the paper's ``printed_bound``, which counts every replica."""
 
     kind: Literal["binomial_bound", "balanced_bound", "printed_bound"]
 
 
-class ActivatedByRouting(_Gridded):
+class ActivatedByRouting(Document):
     """Read off the routing of the problem's ``layers`` into a table: windows of B tokens, each balanced by AEBS."""
 
     kind: Literal["routing"] = "routing"
+    batch_grid: Many[Batch] | None = Field(
+        default=None, description="as of a table; null: powers of two as far as demand and traces reach"
+    )
     expert_instances: Many[Annotated[int, Field(ge=1, le=2**20)]] | None = Field(
         default=None, description="rows to make; null: up to 16 from the fewest that hold all experts"
     )
     statistic: Statistic = "mean"
 
     @model_validator(mode="after")
-    def _sizes_rise(self) -> Self:
+    def _both_rise(self) -> Self:
+        if self.batch_grid is not None:
+            refuse_no_grid(self.batch_grid)
         if self.expert_instances is not None:
             refuse_unordered(self.expert_instances, "expert_instances")
         return self
@@ -197,12 +219,21 @@ Activated = Annotated[ActivatedTable | ActivatedBound | ActivatedByRouting, Disc
 
 
 class Memory(Document):
-    """What fills an attention instance (6); experts need their slots only."""
+    """What fills an instance of each side (6); of experts their slots alone count where no bytes are stated."""
 
-    capacity_bytes: float = Field(gt=0, le=1e18)
+    capacity_bytes: float = Field(gt=0, le=1e18, description="of an attention instance")
     attention_fixed_bytes: Bytes = Field(description="W_a: weights and reserve")
     kv_bytes_per_token: float = Field(ge=0, le=1e15, description="of a cached token over all layers")
     activation_bytes_per_request: float = Field(default=0.0, ge=0, le=1e15)
+    expert_bytes_per_slot: float | None = Field(
+        default=None, ge=0, le=1e18, description="one expert over all layers; null: slots are taken to fit"
+    )
+    expert_fixed_bytes: Bytes | None = Field(
+        default=None, description="of an expert instance beside its slots: the reserve; null: nothing"
+    )
+    expert_capacity_bytes: float | None = Field(
+        default=None, gt=0, le=1e18, description="of an expert instance; null: capacity_bytes"
+    )
 
 
 class Limits(Document):

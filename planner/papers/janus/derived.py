@@ -15,10 +15,22 @@ from planner.derivation.moe.dtypes import Multiplied, Stored
 from planner.derivation.moe.forward import activation_dtype
 from planner.json_text import Json
 from planner.papers.janus.costs import Activated, Combine, Limits, Prices
-from planner.papers.janus.problem import MAX_EXPERTS, Arrivals, Interval, Layer, Rules
+from planner.papers.janus.problem import MAX_EXPERTS, Arrivals, FixedRatio, Interval, Layer, Rules, refuse_one_demand
 from planner.validation import Document, Forms, Identity, Many, fault, refuse_duplicates
 from profiles.families import DTYPE_BYTES
 from profiles.geometry.spec import ModelSpec
+
+
+class DerivedLimits(Document):
+    """GPUs that may be used; null: as many as the cluster has, of a device: as the problem says."""
+
+    max_attention_instances: int | None = Field(default=None, ge=1, le=65536)
+    max_expert_instances: int | None = Field(default=None, ge=1, le=65536)
+    max_total_instances: int | None = Field(default=None, ge=1, le=131072)
+
+    def filled(self, limits: Limits) -> Limits:
+        """With those of others where none is stated."""
+        return limits.model_copy(update=self.model_dump(exclude_none=True))
 
 
 class DerivedDevice(Document):
@@ -32,7 +44,13 @@ class DerivedDevice(Document):
         default=None, min_length=1, max_length=1000, description="null: the problem's own"
     )
     prices: Prices | None = None
-    limits: Limits | None = Field(default=None, description="null: the problem's own")
+    limits: DerivedLimits | None = Field(default=None, description="null: the problem's own")
+
+
+class DerivedBaselines(FixedRatio):
+    """What some baselines need to be told beside the model; null: that one is left out."""
+
+    monolithic: bool = Field(default=True, description="expert-parallel over whole nodes, priced by the same profile")
 
 
 class Derive(Hardware):
@@ -50,8 +68,8 @@ class Derive(Hardware):
         default=None,
         ge=1,
         le=65536,
-        description="links over which a node sends its payload at once; null: one a GPU; 1: only the GPU that "
-        "gathered it",
+        description="links between nodes that a node may use at once, one an instance at either end; null: one a GPU; "
+        "1: only the GPU that gathered what it sends",
     )
     workload: str = Field(
         default="balanced", min_length=1, max_length=100, description="rows of experts whose tokens are routed evenly"
@@ -61,6 +79,7 @@ class Derive(Hardware):
     )
     memory: MemoryBudget | None = Field(default=MemoryBudget(), description="null: unlimited")
     devices: Many[DerivedDevice] = Field(default=(), description="pairs to choose from; none: the profile's own device")
+    baselines: DerivedBaselines = DerivedBaselines()
 
     @model_validator(mode="after")
     def _devices_differ(self) -> Self:
@@ -91,13 +110,6 @@ class Derive(Hardware):
         return float(DTYPE_BYTES[self.sent_dtype or self.activation_dtype])
 
 
-class DerivedBaselines(Document):
-    """What some baselines need to be told beside the model; null: that one is left out."""
-
-    monolithic: bool = Field(default=True, description="expert-parallel over whole nodes, priced by the same profile")
-    fixed_ratio: Many[int] | None = Field(default=None, description="[attention, experts]: only pools of this ratio")
-
-
 class JanusDerivedProblem(Forms):
     """What the derived forms of both sizing tasks have; E, K and the layers are the model's."""
 
@@ -108,14 +120,13 @@ class JanusDerivedProblem(Forms):
     derive: Derive
     slo_tpot_s: float = Field(gt=0, le=1e9, description="most seconds of an output token")
     a_max: Activated | None = Field(default=None, description="null: binomial_bound on powers of two")
-    limits: Limits | None = Field(default=None, description="null: all of the cluster's ranks")
+    limits: DerivedLimits | None = Field(default=None, description="null: all of the cluster's ranks")
     launcher_rules: Rules = Field(
         default="none", description="vllm_afd: attention instances are a multiple of expert instances"
     )
     prices: Prices | None = Field(default=None, description="given: the price is the objective in place of GPUs")
     price_unit: str = Field(default="USD", min_length=1, max_length=20)
     layers: Many[Layer] = Field(default=(), description="traced layers, for copies and placement of their experts")
-    baselines: DerivedBaselines = DerivedBaselines()
     notes: Json = Field(default=None, description="kept, never read")
 
 
@@ -136,6 +147,12 @@ class DerivedSeries(JanusDerivedProblem):
     context_tokens: float | None = Field(
         default=None, ge=0, le=1e7, description="S_ctx: mean cached tokens of a request; null: that of the arrivals"
     )
+
+    @model_validator(mode="before")
+    @classmethod
+    def _not_of_one_demand(cls, document: Json) -> Json:
+        refuse_one_demand(document)
+        return document
 
     @model_validator(mode="after")
     def _demand_is_stated(self) -> Self:

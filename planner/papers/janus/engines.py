@@ -30,8 +30,8 @@ METHODS = tuple(dict.fromkeys((*SIZING_METHODS, *PLACEMENT_METHODS)))
 def solve(problem: JanusProblem, method: str | None, limits: Limits) -> tuple[JanusSolution, Report]:
     """The answer to a task by one of its methods, by default ``search``.
 
-    Raises InfeasibleError (expert_slots, launcher_rules, tpot_slo, attention_memory, gpu_limit, batch_limit, joint),
-    LimitError, and BadInputError for a method of another task, or what is too large.
+    Raises InfeasibleError (expert_memory, expert_slots, launcher_rules, tpot_slo, attention_memory, gpu_limit,
+    batch_limit, joint), LimitError, and BadInputError for a method of another task, or what is too large.
     """
     name = method or "search"
     if isinstance(problem, PlacementProblem):
@@ -39,10 +39,11 @@ def solve(problem: JanusProblem, method: str | None, limits: Limits) -> tuple[Ja
         return solve_placement(problem, name, limits)
     _refuse_unknown(name, SIZING_METHODS, "scaling and series")
     solution: ScalingSolution | SeriesSolution
+    heard = {} if limits.progress is None else {"tell": limits.progress}
     if isinstance(problem, ScalingProblem):
-        solution = solve_scaling(problem, SIZING_METHODS[name])
+        solution = solve_scaling(problem, SIZING_METHODS[name], **heard)
     elif isinstance(problem, SeriesProblem):
-        solution = solve_series(problem, SIZING_METHODS[name])
+        solution = solve_series(problem, SIZING_METHODS[name], **heard)
     else:
         raise TypeError(f"no task of Janus: {type(problem).__name__}")
     reached = solution.objective

@@ -1,10 +1,10 @@
 """Which pools carry a demand (page, "Algorithm"): for every number of experts, the fewest attention instances.
 
 From two attention instances on, one more never slows a token: attention (2) and the payload (4) of a batch only fall,
-the gathering is there already, nothing else depends on n_a. So TPOT at a batch, the smallest fixed point, the TPOT and
-the memory there never rise with n_a >= 2, pools that carry a demand still do with more attention instances, and
-bisection finds the fewest. One attention instance alone sends without gathering and is looked at apart. Launcher rules
-only choose among the n_a.
+the links that carry it never get fewer, the gathering is there already, nothing else depends on n_a. So TPOT at a
+batch, the smallest fixed point, the TPOT and the memory there never rise with n_a >= 2, pools that carry a demand still
+do with more attention instances, and bisection finds the fewest. One attention instance alone sends without gathering
+and is looked at apart. Launcher rules only choose among the n_a.
 """
 
 from __future__ import annotations
@@ -53,9 +53,10 @@ class Family:
 
 
 def family(option: Option) -> Family:
-    """All allowed pools of an option; an n_e without any n_a is left out."""
+    """All allowed pools of an option; an n_e without any n_a is left out. None where slots do not fit an instance."""
     limits = option.limits
-    n_e = np.arange(option.fewest_experts, limits.max_expert_instances + 1, dtype=np.int64)
+    most_experts = limits.max_expert_instances if slots_fit(option) else 0
+    n_e = np.arange(option.fewest_experts, most_experts + 1, dtype=np.int64)
     step = n_e if option.rules == "vllm_afd" else np.ones_like(n_e)
     most = np.minimum(limits.max_attention_instances, limits.max_total_instances - n_e) // step
     return Family(option, n_e, step, most).take(most >= 1)
@@ -128,6 +129,12 @@ def operating_batches(pairs: Pairs, demand: Floats) -> Floats:
 def longest_s(option: Option) -> float:
     """The TPOT allowed [s], the SLO met exactly included."""
     return option.slo_s * (1 + ROUNDING)
+
+
+def slots_fit(option: Option) -> bool:
+    """Whether the slots of an expert instance have the memory."""
+    held = option.expert_bytes
+    return held is None or held <= option.expert_capacity_bytes * (1 + ROUNDING)
 
 
 def fits(pairs: Pairs, batch: Floats) -> Bools:

@@ -8,18 +8,26 @@ import numpy as np
 
 from planner.errors import InfeasibleError, Relaxation
 from planner.papers.janus.corners import Broken, Corners
-from planner.papers.janus.frontier import family
-from planner.papers.janus.larger_pools import least_raised, with_more_of_all
+from planner.papers.janus.frontier import family, slots_fit
+from planner.papers.janus.larger_pools import AT_LEAST, least_raised, with_more_of_all
 from planner.papers.janus.model import Option
 from planner.papers.janus.options import options
 from planner.papers.janus.problem import SizingProblem
+from planner.papers.janus.shown.words import many
+
+LIMITS = "limits"
+"""The three limits together: what a cluster's GPUs are to them."""
 
 
 def diagnose(problem: SizingProblem, demand: float) -> InfeasibleError:
-    """The error of a demand that nothing carries: the first of expert_slots and launcher_rules; else whichever of
-    tpot_slo and attention_memory is relaxed least; else gpu_limit, where more GPUs help; else batch_limit or joint.
+    """The error of a demand that nothing carries: the first of expert_memory, expert_slots and launcher_rules; else
+    whichever of tpot_slo and attention_memory is relaxed least; else gpu_limit, where more GPUs help; else batch_limit
+    or joint.
     """
     choices = options(problem)
+    if not any(slots_fit(option) for option in choices):
+        return _expert_memory_error(choices)
+    choices = tuple(option for option in choices if slots_fit(option))
     if all(_short_of_slots(option) for option in choices):
         return _slots_error(problem, choices, demand)
     if not any(len(family(option).n_e) for option in choices):
@@ -36,6 +44,24 @@ def _short_of_slots(option: Option) -> bool:
     return limits.max_expert_instances < fewest or limits.max_total_instances < fewest + 1
 
 
+def _expert_memory_error(choices: Sequence[Option]) -> InfeasibleError:
+    """Slots of an expert instance that do not fit: of the devices the one that lacks least."""
+    option = min(choices, key=lambda each: (each.expert_bytes or 0.0) / each.expert_capacity_bytes)
+    own = option.memory is not None and option.memory.expert_capacity_bytes is not None
+    field = f"{option.memory_place}.{'expert_capacity_bytes' if own else 'capacity_bytes'}"
+    needed = option.expert_bytes or 0.0
+    return InfeasibleError(
+        f"the {many(option.slots, 'slot')} of an expert instance{_of(option)} do not fit its memory: state fewer "
+        "slots_per_instance, or more memory",
+        code="expert_memory",
+        where=field,
+        required=needed,
+        available=option.expert_capacity_bytes,
+        unit="bytes",
+        relaxation=Relaxation(field, needed, proven=False, enough=False),
+    )
+
+
 def _slots_error(problem: SizingProblem, choices: Sequence[Option], demand: float) -> InfeasibleError:
     def shortage(option: Option) -> tuple[str, int, int]:
         limits, fewest = option.limits, option.fewest_experts
@@ -45,7 +71,10 @@ def _slots_error(problem: SizingProblem, choices: Sequence[Option], demand: floa
 
     option = min(choices, key=lambda each: shortage(each)[1] / shortage(each)[2])
     field, needed, stated = shortage(option)
-    why = f"{option.num_experts} experts in {option.slots} slots each fill {option.fewest_experts} instances"
+    why = (
+        f"{many(option.num_experts, 'expert')} in {many(option.slots, 'slot')} each fill "
+        f"{many(option.fewest_experts, 'instance')}"
+    )
     if field.endswith("max_total_instances"):
         why += ", and attention takes one"
     enough = next((raised for raised in least_raised(problem, demand) if raised.place == field), None)
@@ -58,6 +87,7 @@ def _slots_error(problem: SizingProblem, choices: Sequence[Option], demand: floa
         relaxation=Relaxation(field, needed, proven=False, enough=False)
         if enough is None
         else Relaxation(field, enough.value, proven=True),
+        also=_more_gpus(problem, demand),
     )
 
 
@@ -71,22 +101,24 @@ def _rules_error(problem: SizingProblem, demand: float) -> InfeasibleError:
         required=raised[0].value if raised else None,
         available=raised[0].stated if raised else None,
         relaxation=Relaxation(raised[0].place, raised[0].value, proven=True) if raised else None,
+        also=_more_gpus(problem, demand),
     )
 
 
 def _broken_error(problem: SizingProblem, broken: Broken, demand: float) -> InfeasibleError:
     option = broken.option
-    pools = f"{broken.n_a} attention and {broken.n_e} expert instances{_of(option)}"
+    pools = f"{broken.n_a} attention and {many(broken.n_e, 'expert instance')}{_of(option)}"
     if broken.code == "tpot_slo":
         message = f"no pools within limits and memory make tokens in time; the fastest are {pools}"
     else:
         requests = round((broken.required - option.fixed_bytes) / option.request_bytes) if option.request_bytes else 0
         message = (
-            f"no pools that make tokens in time have the memory; the nearest are {pools}, with {requests} requests on "
-            f"an attention instance; one request takes {option.fixed_bytes + option.request_bytes:.9g} bytes"
+            f"no pools that make tokens in time have the memory; the nearest are {pools}, with "
+            f"{many(requests, 'request')} on an attention instance; one request "
+            f"takes {option.fixed_bytes + option.request_bytes:.9g} bytes"
         )
     return InfeasibleError(
-        message + _more(problem, demand),
+        message + _more(problem, demand) + _priced(problem),
         code=broken.code,
         where=broken.field,
         required=broken.required,
@@ -108,25 +140,27 @@ def _nothing_alone_error(problem: SizingProblem, corners: Sequence[Corners], dem
     if raised := least_raised(problem, demand):
         best = raised[0]
         return InfeasibleError(
-            f"{why}{_more(problem, demand)}",
+            f"{why}{_more(problem, demand)}{_priced(problem)}",
             code="gpu_limit",
             where=best.place,
             required=best.value,
             available=best.stated,
             relaxation=Relaxation(best.place, best.value, proven=True),
+            also=_more_gpus(problem, demand),
         )
     if (best_pools := with_more_of_all(problem, demand)) is not None:
         place, needed, stated = _shortest(best_pools.option, options(problem), best_pools.n_a, best_pools.n_e)
         return InfeasibleError(
-            f"{why}{_more(problem, demand)}, which takes more than one limit",
+            f"{why}{_more(problem, demand)}{_priced(problem)}",
             code="gpu_limit",
             where=place,
             required=needed,
             available=stated,
             relaxation=Relaxation(place, needed, proven=False, enough=False),
+            also=_more_gpus(problem, demand),
         )
     return InfeasibleError(
-        why,
+        f"{why}{_priced(problem)}",
         code="batch_limit" if past_data else "joint",
         where="a_max.batch_grid" if past_data else None,
     )
@@ -134,14 +168,18 @@ def _nothing_alone_error(problem: SizingProblem, corners: Sequence[Corners], dem
 
 def _shortest(found: Option, stated: Sequence[Option], n_a: int, n_e: int) -> tuple[str, int, int]:
     """Of the limits that pools break, the one they break most: its place, what they take, what is stated."""
+    return max(_taken(found, stated, n_a, n_e), key=lambda each: each[1] / each[2])
+
+
+def _taken(found: Option, stated: Sequence[Option], n_a: int, n_e: int) -> tuple[tuple[str, int, int], ...]:
+    """Of each limit its place, what pools take, and what is stated."""
     option = next(option for option in stated if option.device == found.device)
     limits, place = option.limits, option.limits_place
-    taken = (
+    return (
         (f"{place}.max_total_instances", n_a + n_e, limits.max_total_instances),
         (f"{place}.max_attention_instances", n_a, limits.max_attention_instances),
         (f"{place}.max_expert_instances", n_e, limits.max_expert_instances),
     )
-    return max(taken, key=lambda each: each[1] / each[2])
 
 
 def _more(problem: SizingProblem, demand: float) -> str:
@@ -149,7 +187,29 @@ def _more(problem: SizingProblem, demand: float) -> str:
     best = with_more_of_all(problem, demand)
     if best is None:
         return ""
-    return f"; beyond limits {best.n_a} attention and {best.n_e} expert instances{_of(best.option)} would do"
+    pools = f"{best.n_a} attention and {many(best.n_e, 'expert instance')}{_of(best.option)}"
+    needed = [each for each in _taken(best.option, options(problem), best.n_a, best.n_e) if each[1] > each[2]]
+    settings = "" if len(needed) < 2 else ", with " + " ".join(f"--set {place}={value}" for place, value, _ in needed)
+    return f"; beyond limits {pools} would do{settings}"
+
+
+def _more_gpus(problem: SizingProblem, demand: float) -> tuple[Relaxation, ...]:
+    """How many GPUs in all would do, whichever side needs them: the least number where GPUs are what is minimised.
+
+    None where some devices have limits of their own.
+    """
+    best = with_more_of_all(problem, demand)
+    if best is None or any(option.limits_place != LIMITS for option in options(problem)):
+        return ()
+    total = best.n_a + best.n_e
+    return (Relaxation(LIMITS, total, proven=best.option.prices is None and total <= AT_LEAST),)
+
+
+def _priced(problem: SizingProblem) -> str:
+    """What attention and experts say of their own seconds, as the end of a message: what binds may be their price."""
+    sides = [side for option in options(problem) for side in (option.attention, option.moe)]
+    said = dict.fromkeys(text for side in sides for text in (side.cautions or {}).values())
+    return "".join(f"; note: {text}" for text in said)
 
 
 def _of(option: Option) -> str:

@@ -58,9 +58,8 @@ def with_more_of_all(problem: SizingProblem, demand: float) -> Choice | None:
 
 def _larger(limits: Limits, fields: Sequence[str], problem: SizingProblem) -> Limits:
     """Limits with some fields raised to what is looked at, which the grids of the problem leave room for."""
-    points = max(
-        len(a_max.batch_grid) for a_max in [problem.a_max, *(each.a_max for each in problem.devices if each.a_max)]
-    )
+    grids = [problem.a_max, *(each.a_max for each in problem.devices if each.a_max)]
+    points = max(len(a_max.batch_grid or ()) for a_max in grids)
     changes = {}
     for field in fields:
         stated = getattr(limits, field)

@@ -72,6 +72,23 @@ class Option:
         return math.fsum(fixed.values()) if isinstance(fixed, dict) else fixed
 
     @property
+    def expert_bytes(self) -> float | None:
+        """Bytes of an expert instance, all slots filled; None where they are not stated."""
+        if self.memory is None or self.memory.expert_bytes_per_slot is None:
+            return None
+        fixed = self.memory.expert_fixed_bytes or 0.0
+        return self.slots * self.memory.expert_bytes_per_slot + (
+            math.fsum(fixed.values()) if isinstance(fixed, dict) else fixed
+        )
+
+    @property
+    def expert_capacity_bytes(self) -> float:
+        """Memory of an expert instance."""
+        if self.memory is None:
+            return math.inf
+        return self.memory.expert_capacity_bytes or self.memory.capacity_bytes
+
+    @property
     def request_bytes(self) -> float:
         """Bytes of a request on its attention instance."""
         if self.memory is None:
@@ -144,9 +161,16 @@ def _exchange(option: Option, n_a: Ints, n_e: Ints) -> tuple[Floats, Floats]:
     sources = np.minimum(n_a, comm.gpus_per_node)
     nodes = -(-n_e // comm.gpus_per_node)
     payload = comm.bytes_per_request * sources / n_a
+    # As many links as there are, and as instances at both of their ends.
+    lanes = np.minimum(np.minimum(sources, comm.links_per_node), np.minimum(n_e, comm.gpus_per_node))
     gather, network, multicast, reduce = (
-        np.array([[way.alpha_s], [way.beta_s_per_byte]]) * np.stack([np.ones(len(n_a)), payload])
-        for way in (comm.gather, comm.network, comm.multicast, comm.reduce)
+        np.array([[way.alpha_s], [way.beta_s_per_byte]]) * np.stack([np.ones(len(n_a)), sent])
+        for way, sent in (
+            (comm.gather, payload),
+            (comm.network, payload / lanes),
+            (comm.multicast, payload),
+            (comm.reduce, payload),
+        )
     )
     common = (sources > 1) * gather + reduce + network
     return common + nodes * network, common + network + multicast

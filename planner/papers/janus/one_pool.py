@@ -9,7 +9,7 @@ from planner.papers.janus.costs import Memory
 from planner.papers.janus.problem import Monolithic, SizingProblem
 
 ROUNDING = 1e-9
-"""Relative excess of the SLO that still passes, and the part of a request that is none."""
+"""Relative excess of the SLO, or of memory, that still passes, and the part of a request that is none."""
 STILL = 1e-13
 """Relative change of the batch at which the iteration has arrived."""
 MOST_STEPS = 100_000
@@ -42,12 +42,13 @@ def smallest_pool(problem: SizingProblem, demand_tokens_per_s: float) -> OnePool
 def _point(problem: SizingProblem, described: Monolithic, gpus: int, demand: float) -> OnePool | None:
     """The operating point: the limit of B <- lambda x TPOT(B) from one request, which is the smallest fixed point."""
     slo_s = problem.slo_tpot_s * (1 + ROUNDING)
+    capacity = math.inf if problem.memory is None else problem.memory.capacity_bytes * (1 + ROUNDING)
     batch = 1.0
     for _ in range(MOST_STEPS):
         tpot_s = _tpot_s(problem, described, gpus, batch)
         used = None if problem.memory is None else _bytes(problem, problem.memory, described, gpus, batch)
         # Both only rise with the batch, and the batch with every step.
-        if tpot_s > slo_s or (problem.memory is not None and used is not None and used > problem.memory.capacity_bytes):
+        if tpot_s > slo_s or (used is not None and used > capacity):
             return None
         following = max(1.0, demand * tpot_s)
         if following <= batch * (1 + STILL):

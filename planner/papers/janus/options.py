@@ -34,7 +34,7 @@ def _option(problem: SizingProblem, device: Device | None, limits: Limits | None
     a_max = own.a_max or problem.a_max
     most = min(limits.max_expert_instances, limits.max_total_instances)
     place = "" if device is None else f"devices.{device.id}."
-    _refuse_large(most, len(a_max.batch_grid), place if own.limits else "")
+    _refuse_large(most, len(a_max.batch_grid or ()), place if own.limits else "")
     grid, rows, row_instances = rows_of(a_max, problem.num_experts, problem.top_k, slots, most)
     return Option(
         device=None if device is None else device.id,

@@ -16,6 +16,7 @@ from planner.papers.janus.experts.spectral import eigenvalue_bound
 from planner.papers.janus.experts.statistics import Statistics, of_pairs
 from planner.papers.janus.formulation import solve_model
 from planner.papers.janus.problem import PlacementProblem
+from planner.papers.janus.shown.words import many
 from planner.papers.janus.solution import PlacementSolution
 from solvers import cpsat
 from solvers.report import Limits, Report, Status
@@ -91,7 +92,7 @@ def refuse_slots(problem: PlacementProblem) -> None:
     needed = -(-E // C)
     if n < needed:
         raise InfeasibleError(
-            f"{n} expert instances of {C} slots cannot hold {E} experts",
+            f"{many(n, 'expert instance')} of {many(C, 'slot')} cannot hold {many(E, 'expert')}",
             code="expert_slots",
             where="expert_instances",
             required=needed,

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from planner.attribution import Sources
 from planner.json_text import Json
 from planner.paper import SOURCES, MemoryRow
-from planner.papers.janus.costs import Memory
+from planner.papers.janus.model import Option
 from planner.papers.janus.problem import JanusProblem, SeriesProblem, SizingProblem
 from planner.papers.janus.shown.used import Used, used_of
 from planner.papers.janus.solution import (
@@ -19,6 +19,7 @@ from planner.papers.janus.solution import (
 )
 
 CO_ACTIVATIONS = "co-activations"
+ATTENTION_INSTANCE, EXPERT_INSTANCE = "attention instance", "expert instance"
 
 
 def is_priced(problem: SizingProblem) -> bool:
@@ -59,25 +60,53 @@ def _add(told: dict[str, float], amount: float, sources: Sources | None) -> None
 
 
 def memory(problem: JanusProblem, solution: JanusSolution) -> list[MemoryRow]:
-    """Bytes by cause of the fullest attention instance, over all intervals; none where no memory is stated.
+    """Bytes by cause of the fullest attention instance, over all intervals, then of the fullest expert instance.
 
-    Of an expert instance the problem knows slots, not bytes.
+    None of what no memory is stated for.
     """
-    fullest: tuple[float, list[MemoryRow]] = (-1.0, [])
-    for used in used_of(problem, solution):
-        if used.option.memory is None:
-            continue
-        rows = _rows(used.option.memory, used)
-        total = sum(row.bytes for row in rows)
-        fullest = max(fullest, (total / used.option.memory.capacity_bytes, rows), key=lambda pair: pair[0])
-    return fullest[1]
+    used = [each for each in used_of(problem, solution) if each.option.memory is not None]
+    attention = [_attention_rows(each) for each in used]
+    experts = [_expert_rows(each.option) for each in used]
+    return [*max(attention, key=_filled, default=[]), *max(experts, key=_filled, default=[])]
 
 
-def _rows(held: Memory, used: Used) -> list[MemoryRow]:
-    where = "attention instance" if used.option.device is None else f"attention instance, {used.option.device}"
+def by_instance(rows: list[MemoryRow]) -> list[list[MemoryRow]]:
+    """Rows of one instance together, in their order."""
+    return [[row for row in rows if row.where == where] for where in dict.fromkeys(row.where for row in rows)]
+
+
+def _filled(rows: list[MemoryRow]) -> float:
+    return sum(row.bytes for row in rows) / rows[0].capacity_bytes if rows else 0.0
+
+
+def _expert_rows(option: Option) -> list[MemoryRow]:
+    held = option.memory
+    if held is None or held.expert_bytes_per_slot is None:
+        return []
+    causes = _causes(held.expert_fixed_bytes or 0.0) | {"expert_slots": option.slots * held.expert_bytes_per_slot}
+    where = _where(EXPERT_INSTANCE, option)
+    return [
+        MemoryRow(where, cause, amount, option.expert_capacity_bytes)
+        for cause, amount in sorted(causes.items())
+        if amount
+    ]
+
+
+def _where(instance: str, option: Option) -> str:
+    return instance if option.device is None else f"{instance}, {option.device}"
+
+
+def _causes(fixed: float | Mapping[str, float]) -> dict[str, float]:
+    return dict(fixed) if isinstance(fixed, Mapping) else {"fixed": fixed}
+
+
+def _attention_rows(used: Used) -> list[MemoryRow]:
+    held = used.option.memory
+    if held is None:
+        return []
+    where = _where(ATTENTION_INSTANCE, used.option)
     requests = float(used.requests().max())
-    fixed = held.attention_fixed_bytes
-    causes = dict(fixed) if isinstance(fixed, Mapping) else {"fixed": fixed}
+    causes = _causes(held.attention_fixed_bytes)
     causes["kv_cache"] = requests * used.option.context_tokens * held.kv_bytes_per_token
     causes["activations"] = requests * held.activation_bytes_per_request
     return [MemoryRow(where, cause, amount, held.capacity_bytes) for cause, amount in sorted(causes.items()) if amount]

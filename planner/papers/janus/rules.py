@@ -9,7 +9,7 @@ import numpy as np
 
 from planner.errors import LimitError
 from planner.papers.janus import fixed_point, model
-from planner.papers.janus.frontier import Family, carries, family
+from planner.papers.janus.frontier import Family, carries, family, slots_fit
 from planner.papers.janus.model import Floats, Ints, Option, Pairs
 from planner.papers.janus.search import TIE, Choice
 
@@ -98,7 +98,7 @@ def _of_ratio(option: Option, ratio: Ratio) -> tuple[Ints, Ints]:
     )
     k = np.arange(1, most + 1, dtype=np.int64)
     n_a, n_e = k * ratio.attention, k * ratio.experts
-    allowed = n_e >= option.fewest_experts
+    allowed = (n_e >= option.fewest_experts) & slots_fit(option)
     if option.rules == "vllm_afd":
         allowed &= (n_a >= n_e) & (n_a % n_e == 0)
     return n_a[allowed], n_e[allowed]

@@ -18,10 +18,11 @@ def series_error(problem: SeriesProblem, index: int) -> InfeasibleError:
     first = problem.series[index].demand_tokens_per_s
     peak = max(interval.demand_tokens_per_s for interval in problem.series)
     error = diagnose(problem, first)
-    relaxation = error.relaxation
+    relaxation, also = error.relaxation, error.also
     message = f"interval {index}, of {first:.9g} tokens/s: {error.message}"
     if first < peak and relaxation is not None:
-        hardest = diagnose(problem, peak).relaxation
+        at_peak = diagnose(problem, peak)
+        hardest, also = at_peak.relaxation, at_peak.also
         if hardest is not None and hardest.field == relaxation.field:
             relaxation = hardest
             message += f" (the peak of {peak:.9g} tokens/s takes more)"
@@ -35,4 +36,5 @@ def series_error(problem: SeriesProblem, index: int) -> InfeasibleError:
         available=error.available,
         unit=error.unit,
         relaxation=relaxation,
+        also=also,
     )

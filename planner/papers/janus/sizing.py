@@ -22,18 +22,25 @@ from planner.papers.janus.solution import (
     ScalingSolution,
     SeriesSolution,
 )
+from solvers.report import Progress
 
 ALTERNATIVES = 5
 """Pools listed beside those of the plan."""
 MOST_CELLS = 2**24
 """Distinct demands times expert instances of a series, over all devices: what bounds the time of a search."""
+TOLD = 4096
+"""Demands between two words about progress."""
 HOUR_S = 3600.0
 
 Search = Callable[[Sequence[Option], Sequence[float], int], list[list[Choice]]]
 """Of options, demands and a count: for each demand so many pools that carry it, the best first."""
 
 
-def solve_scaling(problem: ScalingProblem, search: Search = cheapest) -> ScalingSolution:
+def _silent(_done: float, _what: str) -> None:
+    """Progress that nobody looks at."""
+
+
+def solve_scaling(problem: ScalingProblem, search: Search = cheapest, tell: Progress = _silent) -> ScalingSolution:
     """The cheapest pools, with alternatives. Raises InfeasibleError, and what `options` does."""
     choices = search(options(problem), [problem.demand_tokens_per_s], 1 + ALTERNATIVES)[0]
     if not choices:
@@ -64,7 +71,7 @@ def solve_scaling(problem: ScalingProblem, search: Search = cheapest) -> Scaling
             }
         ),
         alternatives=tuple(_alternative(choice) for choice in choices),
-        expert_maps=_maps(problem, [best]),
+        expert_maps=_maps(problem, [best], tell),
     )
 
 
@@ -79,14 +86,18 @@ def _alternative(choice: Choice) -> Alternative:
     )
 
 
-def solve_series(problem: SeriesProblem, search: Search = cheapest) -> SeriesSolution:
+def solve_series(problem: SeriesProblem, search: Search = cheapest, tell: Progress = _silent) -> SeriesSolution:
     """The cheapest pools of every interval. Raises InfeasibleError, of the first that fails, and as `options`."""
     if not problem.series:
         raise BadInputError("the arrivals have not been read", code="missing_field", where="arrivals")
     demands = sorted({interval.demand_tokens_per_s for interval in problem.series})
     choices = options(problem)
     _refuse_long(choices, len(demands))
-    found = {demand: best[0] for demand, best in zip(demands, search(choices, demands, 1), strict=True) if best}
+    found: dict[float, Choice] = {}
+    for start in range(0, len(demands), TOLD):
+        tell(start / len(demands), f"{start:,} of {len(demands):,} demands")
+        some = demands[start : start + TOLD]
+        found |= {demand: best[0] for demand, best in zip(some, search(choices, some, 1), strict=True) if best}
     for index, interval in enumerate(problem.series):
         if interval.demand_tokens_per_s not in found:
             raise series_error(problem, index)
@@ -108,7 +119,7 @@ def solve_series(problem: SeriesProblem, search: Search = cheapest) -> SeriesSol
         gpu_hours=over_time(problem.series, (choice.n_a + choice.n_e for choice in pools)),
         gpu_hours_monolithic=_gpu_hours_of_one_pool(problem, demands),
         gpu_hours_peak=(peak.n_a + peak.n_e) * hours,
-        expert_maps=_maps(problem, found.values()),
+        expert_maps=_maps(problem, found.values(), tell),
     )
 
 
@@ -139,9 +150,13 @@ def _gpu_hours_of_one_pool(problem: SeriesProblem, demands: Sequence[float]) -> 
     return over_time(problem.series, (gpus[interval.demand_tokens_per_s] for interval in problem.series))
 
 
-def _maps(problem: SizingProblem, chosen: Iterable[Choice]) -> tuple[ExpertMap, ...]:
+def _maps(problem: SizingProblem, chosen: Iterable[Choice], tell: Progress) -> tuple[ExpertMap, ...]:
     """The map of each number of expert instances, and device, that is used, ascending; none without layers."""
     if not problem.layers:
         return ()
     used = sorted({(choice.option.device or "", choice.n_e, choice.option.device) for choice in chosen})
-    return tuple(expert_maps(problem, n_e, device) for _, n_e, device in used)
+    maps = []
+    for number, (_, n_e, device) in enumerate(used):
+        tell(number / len(used), f"experts on {n_e} instances")
+        maps.append(expert_maps(problem, n_e, device))
+    return tuple(maps)

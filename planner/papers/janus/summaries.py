@@ -6,11 +6,11 @@ import math
 
 from planner.papers.janus.activated_source import source_words
 from planner.papers.janus.options import options
-from planner.papers.janus.presentation import is_priced, memory, unit
-from planner.papers.janus.problem import JanusProblem, PlacementProblem, ScalingProblem, SeriesProblem
+from planner.papers.janus.presentation import by_instance, is_priced, memory, unit
+from planner.papers.janus.problem import Arrivals, JanusProblem, PlacementProblem, ScalingProblem, SeriesProblem
 from planner.papers.janus.shown.fewer import why_not_fewer
 from planner.papers.janus.shown.used import option_of
-from planner.papers.janus.shown.words import CASES, clock, many, pools
+from planner.papers.janus.shown.words import CASES, clock, gpus, many, pools
 from planner.papers.janus.sizing import HOUR_S
 from planner.papers.janus.solution import JanusSolution, PlacementSolution, ScalingSolution, SeriesSolution
 from planner.units import amount, in_bytes, percent, seconds
@@ -51,11 +51,11 @@ def _scaling(problem: ScalingProblem, solution: ScalingSolution) -> list[str]:
 
 
 def _memory(problem: JanusProblem, solution: JanusSolution) -> list[str]:
-    rows = memory(problem, solution)
-    if not rows:
-        return []
-    used = sum(row.bytes for row in rows)
-    return [f"memory: {rows[0].where} {in_bytes(used)} of {in_bytes(rows[0].capacity_bytes)}"]
+    said = [
+        f"{rows[0].where} {in_bytes(sum(row.bytes for row in rows))} of {in_bytes(rows[0].capacity_bytes)}"
+        for rows in by_instance(memory(problem, solution))
+    ]
+    return [f"memory: {'; '.join(said)}"] if said else []
 
 
 def _next(problem: ScalingProblem, solution: ScalingSolution) -> list[str]:
@@ -85,21 +85,31 @@ def _series(problem: SeriesProblem, solution: SeriesSolution) -> list[str]:
         for one, other in zip(solution.intervals, solution.intervals[1:], strict=False)
     )
     lines = [
-        f"{many(len(totals), 'interval')}, {hours:.4g} h: {min(totals)} to {max(totals)} GPUs, "
+        f"{many(len(totals), 'interval')}, {hours:.4g} h: {gpus(min(totals), max(totals))}, "
         f"{amount(solution.gpu_hours, 'GPU-hours')}",
         f"beside: {_beside(solution)}",
-        f"peak of {amount(interval.demand_tokens_per_s, 'tokens/s')} at {clock(interval.start_s)}: "
+        f"peak of {amount(interval.demand_tokens_per_s, 'tokens/s')} (mean {amount(_mean(problem), 'tokens/s')}) "
+        f"at {clock(interval.start_s)}{'' if problem.arrivals is None else ' after the first request'}: "
         f"{pools(peak.attention_instances, peak.expert_instances, peak.device)}, {seconds(peak.tpot_s)} a token of "
         f"{seconds(problem.slo_tpot_s)}",
-        f"pools change {many(changes, 'time')}; what a change takes is not counted",
+        f"pools change {many(changes, 'time')}; what a change takes is not counted"
+        if changes
+        else "the same pools all the time",
         f"a_max at the peak: {source_words(problem, peak.device, peak.batch)}",
         *_memory(problem, solution),
     ]
     if (arrivals := problem.arrivals) is not None and arrivals.requests is not None:
-        scaled = "" if arrivals.scale == 1 else f", demand times {arrivals.scale:.4g}"
         tiled = "" if arrivals.tile_to_s is None else f", repeated over {arrivals.tile_to_s / HOUR_S:.4g} h"
-        lines.append(f"arrivals: {amount(arrivals.requests, 'requests')} of {arrivals.path}{tiled}{scaled}")
+        scaled = _scaled(arrivals)
+        lines.append(f"arrivals: {many(arrivals.requests, 'request')} of {arrivals.path}{tiled}{scaled}")
     return [*lines, *_maps(solution)]
+
+
+def _scaled(arrivals: Arrivals) -> str:
+    for which, wanted in (("peak", arrivals.peak_tokens_per_s), ("mean", arrivals.mean_tokens_per_s)):
+        if wanted is not None:
+            return f", demand scaled to a {which} of {amount(wanted, 'tokens/s')}"
+    return "" if arrivals.scale == 1 else f", demand times {arrivals.scale:.4g}"
 
 
 def _beside(solution: SeriesSolution) -> str:
@@ -107,8 +117,19 @@ def _beside(solution: SeriesSolution) -> str:
     if solution.gpu_hours_monolithic is not None:
         said.append(("one pool", solution.gpu_hours_monolithic))
     return ", ".join(
-        f"{name} {amount(hours, 'GPU-hours')} ({hours / solution.gpu_hours:.3g} times)" for name, hours in said
+        f"{name} {amount(hours, 'GPU-hours')} ({_times(hours / solution.gpu_hours)})" for name, hours in said
     )
+
+
+def _times(ratio: float) -> str:
+    said = f"{ratio:.3g}"
+    return "the same" if said == "1" else f"{said} times"
+
+
+def _mean(problem: SeriesProblem) -> float:
+    """Tokens per second over the whole series."""
+    whole = math.fsum(interval.duration_s for interval in problem.series)
+    return math.fsum(interval.demand_tokens_per_s * interval.duration_s for interval in problem.series) / whole
 
 
 def _placement(problem: PlacementProblem, solution: PlacementSolution) -> list[str]:

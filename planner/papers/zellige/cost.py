@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 
 import numpy as np
 
 from planner.derivation.account import Account, Floats, nine_digits, sources_of, weighted_error
-from planner.derivation.clusters import placed, profile_of, refuse_unstated
+from planner.derivation.clusters import refuse_unstated
+from planner.derivation.looked_up import looked_up
 from planner.derivation.references import input_errors, located
 from planner.errors import BadInputError
 from planner.paper import Derivation, DeriveOptions
@@ -32,12 +32,9 @@ def derive(document: ZelligeDerivedProblem, options: DeriveOptions) -> Derivatio
     Raises BadInputError (unknown_profile, unknown_model, outside_measured_range, out_of_range, ...), InfeasibleError
     (device_memory) if model states and reserve leave a rank no memory.
     """
-    folder = Path(options.base_folder)
-    written = document.derive.overridden(options)
-    document, hardware = placed(document, document.derive.cluster, folder)
-    named, profile = profile_of(written, hardware, folder)
-    written = written.model_copy(update={"profile": named})
-    given = document.derive.overridden(options)
+    found = looked_up(document, document.derive, options)
+    document, folder, written, given = found.document, found.folder, found.written, found.given
+    hardware, profile = found.cluster, found.profile
     with input_errors("derive.model"):
         geometry = find_geometry(located(given.model, folder) if isinstance(given.model, str) else given.model)
     capacity = capacity_of(given, geometry, profile, hardware)

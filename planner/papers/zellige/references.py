@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from planner.derivation.clusters import hardware_account, hardware_files, name_only
-from planner.derivation.references import digests, input_errors, is_file
+from planner.derivation.references import digests, input_errors, model_file
 from planner.errors import BadInputError
 from planner.json_text import Json
 from planner.papers.zellige.batch import Batch, Gatherer
@@ -18,10 +18,7 @@ from profiles.geometry import DiTGeometry
 
 def file_digests(given: Derive, batch: Batch, folder: Path) -> dict[str, str]:
     """sha256 of the files beside the problem, by base name."""
-    paths = hardware_files(given, folder)
-    if isinstance(given.model, str) and is_file(given.model):
-        paths.append(folder / given.model)
-    return {**batch.digests, **digests(paths)}
+    return {**batch.digests, **digests([*hardware_files(given, folder), *model_file(given.model, folder)])}
 
 
 def account_of_inputs(given: Derive, cluster: Cluster, capacity: Capacity) -> Json:

@@ -209,3 +209,32 @@ def test_divisors_by_prime_factors_are_those_of_a_loop() -> None:
     for number in (1, 2, 97, 360, 1024, 9409, 30030):
         for most in (1, 5, 100, 10**9):
             assert list(cuts(number, most)) == [d for d in range(2, min(number, most) + 1) if number % d == 0]
+
+
+RUNNERS: dict[str, Document] = {
+    "sequential": {"degree": 1, "time_s": 0.01006},
+    "inter_decom": {"degree": 4, "time_s": 0.00871},
+    "intra_fusion": {"degree": 1, "variant": "ring", "time_s": 0.009},
+}
+"""The runner-up of G1 by what else it may do, in turn; its choice is 8 chunks in 8.66 ms."""
+
+
+@pytest.mark.parametrize("strategy", RUNNERS)
+@pytest.mark.parametrize(
+    "changes", [{"degree": 0}, {"degree": 2}, {"variant": "other"}, {"time_s": 0.5}], ids=["0", "2", "variant", "time"]
+)
+def test_a_runner_up_of_every_strategy_is_one_that_there_is(strategy: str, changes: Document) -> None:
+    table = [{"degree": 8, "time_s": 0.00866}]
+    given = problem(
+        G1
+        | {
+            "sequential": {"inter_decom_table": table},
+            "inter_decom": {},
+            "intra_fusion": {"inter_decom_table": table, "fused": [{"id": "ring", "time_s": 0.009}]},
+        }[strategy]
+    )
+    document = plan_of(given)
+    runner_up = {"strategy": strategy, **RUNNERS[strategy]}
+    assert document["choices"][0]["runner_up"] == pytest.approx(runner_up)
+    document["choices"][0]["runner_up"] = runner_up | changes
+    assert codes(given, document) == ["explanation"]

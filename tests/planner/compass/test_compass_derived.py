@@ -293,7 +293,10 @@ def test_the_command_line_may_choose_another_profile() -> None:
 
 def test_a_relaxation_names_the_field_that_the_file_has() -> None:
     relaxable = derived(document()).relaxable
-    assert relaxable["operators.fc1_fprop.allowed_strategies"] == ("derive.allowed_strategies", 0.0)
+    assert relaxable["operators.fc1_fprop.allowed_strategies"] == (
+        "derive.allowed_strategies",
+        '["sequential", "inter_decom", "intra_fusion"]',
+    )
     given = document(allowed_strategies=["inter_decom"])
     assert operators(given)["fc1_fprop"].allowed_strategies == ("inter_decom",)
 

@@ -9,10 +9,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compass_derived import LINK, accounts, derived, document, operators, table
+from compass_derived import LINK, accounts, derived, document, operators, refused, table
 
+from planner.papers.compass.cautions import warnings
+from planner.papers.compass.engines import solve
+from planner.papers.compass.problem import AG_NAMES
 from profiles.experts import ExpertRows, launch_seconds, whole_products
 from profiles.library import load
+from solvers.report import Limits
 
 H100 = load("h100-sxm")
 VOLUME = 8192 * 8192 * 2
@@ -79,7 +83,7 @@ def test_rows_of_a_chunk_divide_among_ranks() -> None:
 
 def test_an_extent_that_cannot_be_cut_is_sequential_with_its_price() -> None:
     # 8,200 tokens are no multiple of 128
-    operator = operators(document(sequence_tokens=8200))["fc1_fprop"]
+    operator = operators(document(sequence_tokens=8200, split_multiple=128))["fc1_fprop"]
     assert operator.inter_decom_table is None
     assert operator.sequential_time_s == pytest.approx(
         collective("all_gather", 8200 * 8192 * 2) + gemm(8200, 7168, 8192), rel=1e-7
@@ -373,3 +377,76 @@ def test_a_narrow_dtype_that_is_slower_is_said_from_a_profile_of_ones_own(tmp_pa
     assert narrow["fc1_fprop"].gemm is not None
     assert narrow["fc1_fprop"].gemm.payload_s == pytest.approx(2 * 8192 * 7168 * 8192 / 4e14, rel=0.35)
     assert math.isfinite(narrow["fc1_fprop"].gemm.startup_s)
+
+
+# --- tiles --------------------------------------------------------------------------------------------------------
+
+
+def test_a_tile_that_is_not_stated_is_the_largest_that_leaves_a_degree() -> None:
+    # 8,200 = 8 x 1025: tiles of 8 rows are the largest; 8,192 takes 128; 7,808 = 128 x 61 has no degree but by 64
+    tiles = {8200: (8, {5, 25}), 8192: (128, {2, 4, 8, 16, 32}), 7808: (64, {2})}
+    for tokens, (tile, degrees) in tiles.items():
+        operator = operators(document(sequence_tokens=tokens))["fc1_fprop"]
+        assert operator.split_multiple == tile
+        assert set(table(operator)) == degrees
+
+
+def test_a_ring_has_a_tile_that_divides_its_shards() -> None:
+    # 5,000 / 8 = 625 rows of a shard: only single rows divide it, while 8 divides all rows
+    given = document("transformer_engine", model="qwen3-32b", sequence_tokens=5000)
+    found = operators(given)
+    assert {name: (found[name].split_multiple, set(table(found[name]))) for name in AG_NAMES} == dict.fromkeys(
+        AG_NAMES, (1, {4, 8})
+    )
+    # 5,120 output features are 40 tiles of 128
+    assert found["fc2_fprop"].split_multiple == 128
+
+
+def test_features_that_128_does_not_divide_take_a_smaller_tile() -> None:
+    # gpt-oss-120b: 2,880 = 45 x 64
+    given = document(
+        "transformer_engine", model="gpt-oss-120b", tp_size=2, sequence_tokens=16384, extrapolate="roofline"
+    )
+    found = operators(given)["proj_fprop"]
+    assert (found.split_extent, found.split_multiple) == (2880, 64)
+    assert set(table(found)) == {3, 5, 9, 15}
+
+
+def test_an_operator_without_a_degree_is_warned_of_with_what_helps() -> None:
+    def said(**changes: Any) -> dict[str, str]:
+        given = derived(document(**changes)).problem
+        return {warned.code: warned.message for warned in warnings(given, solve(given, None, Limits())[0])}
+
+    # 128 rows and 8 ranks; of these 8 divides 8,200
+    told = said(sequence_tokens=8200, split_multiple=128)["no_legal_degree"]
+    assert "split_multiple 128 does not divide split_extent 8200; 8 does" in told
+    assert "likewise" in told
+    assert "no_legal_degree" not in said()
+
+
+# --- devices ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("cluster", "profile", "said"),
+    [
+        ("a6000-node", "a100-sxm", "NVIDIA RTX A6000"),
+        ("a800-node", "a100-sxm", "NVIDIA A800-SXM4-80GB"),
+        ("dgx-h100", "h100-sxm", None),  # H100-SXM5-80GB and H100 80GB HBM3 are one
+        ("dgx-b200", "b200-sxm", None),
+        ({"num_ranks": 8, "gpus_per_node": 8}, "h200-sxm", None),  # says no device
+    ],
+)
+def test_rows_of_another_device_than_the_clusters_are_said(cluster: Any, profile: str, said: str | None) -> None:
+    given = document(cluster=cluster, profile=profile, model="llama-3.1-8b", tp_size=4, fused={})
+    cautions = derived(given).problem.cautions or {}
+    assert ("other_device" in cautions) == (said is not None)
+    if said is not None:
+        assert said in cautions["other_device"]
+        assert "hops of fused kernels are of the cluster's own links" in cautions["other_device"]
+
+
+def test_one_node_is_not_told_to_describe_links_between_nodes() -> None:
+    error = refused(document(tp_size=16, cluster={"num_ranks": 16, "gpus_per_node": 16}))
+    assert "between nodes" not in error.message
+    assert "tp_size that was measured" in error.message

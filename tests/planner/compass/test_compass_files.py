@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compass_cases import G1, MILLI, Document, solved
+from compass_cases import G1, G3, MILLI, Document, solved
 
 from planner.beside import Beside
 from planner.envelope import dump_model
@@ -82,7 +82,7 @@ def test_exact_runs_are_believed_and_show_their_contention(tmp_path: Path) -> No
 
 
 def test_two_degrees_make_a_table_and_no_curve(tmp_path: Path) -> None:
-    made = attached(tmp_path, "degree,time_s\n2,0.5\n4,0.25\n")
+    made = attached(tmp_path, "degree,time_s\n2,0.05\n4,0.025\n")
     assert made.fit is not None
     assert (made.fit.curves, made.fit.table_degree, made.fit.reliable) == ((), 4, False)
 
@@ -123,10 +123,16 @@ def test_sweeps_and_runs_of_one_operator_are_read_together(tmp_path: Path) -> No
     [
         ("", "missing_field", "holds no runs"),
         ("degree,time_s\n", "missing_field", "holds no runs"),
-        ("2,0.5\n", "missing_field", "line 1: expected the columns degree,time_s"),
-        ("degree,time\n2,0.5\n", "missing_field", "line 1: expected the columns degree,time_s"),
+        ("2,0.5\n", "missing_field", "line 1: expected a header of the columns degree,time_s"),
+        ("degree,time\n2,0.5\n", "missing_field", 'and no others, got "time"'),
+        ("degree;time_s\n2;0.5\n", "missing_field", 'separated by commas, and no others, got "degree;time_s"'),
+        ("degree\ttime_s\n2\t0.5\n", "missing_field", "separated by commas"),
+        ("# runs of fc1\ndegree,time_s\n2,0.5\n", "missing_field", 'and no others, got "# runs of fc1"'),
+        ("root:x:0:0:root:/root:/bin/bash\n", "missing_field", 'got "root:x:0:0:root:/roo..."'),
+        ("degree\n2\n", "missing_field", "and no others: no time_s"),
         ("degree,degree\n2,0.5\n", "missing_field", "line 1"),
-        ("degree,time_s,note\n2,0.5,x\n", "missing_field", "line 1"),
+        ("degree,time_s,note\n2,0.5,x\n", "missing_field", 'and no others, got "note"'),
+        ("degree,time_s,degree\n2,0.5,2\n", "missing_field", "and no others: 3 fields"),
         ("degree,time_s\n2,0.5\n4\n", "wrong_type", "line 3: expected 2 fields, got 1"),
         ("degree,time_s\n2,0.5,7\n", "wrong_type", "line 2: expected 2 fields, got 3"),
         ("degree,time_s\n2.0,0.5\n", "wrong_type", "line 2: expected a degree"),
@@ -154,7 +160,7 @@ def test_sweeps_and_runs_of_one_operator_are_read_together(tmp_path: Path) -> No
         ("degree,time_s\n2," + "1" * 200_000 + "\n", "wrong_type", "line 2"),
         (b"degree,time_s\n" + b"2,0.5\n" * 2_800_000, "too_large", "larger than 16 MiB"),
     ],
-    ids=range(32),
+    ids=range(38),
 )
 def test_a_file_of_runs_that_is_not_one_is_refused_with_its_line(
     tmp_path: Path, text: str | bytes, code: str, said: str
@@ -192,4 +198,63 @@ def test_a_missing_file_is_named(tmp_path: Path) -> None:
 def test_runs_that_leave_the_sequential_time_unknown_are_refused(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="sequential_time_s") as caught:
         attached(tmp_path, "degree,time_s\n2,0.5\n", comm=None, gemm=None)
-    assert caught.value.where == "operators.x"
+    assert caught.value.where == "operators.x.runs.path"
+    assert "a.csv holds no run of degree 1" in caught.value.message
+
+
+# --- units --------------------------------------------------------------------------------------------------------
+
+SCALES = {"milliseconds": 1e3, "microseconds": 1e6, "nanoseconds": 1e9}
+QUICK = {1: 0.0101, 2: 0.0095, 4: 0.0087, 8: 0.0089}
+"""Seconds of G1 by degree."""
+
+
+def csv_of(times: dict[int, float], factor: float) -> str:
+    return "degree,time_s\n" + "".join(f"{d},{t * factor!r}\n" for d, t in times.items())
+
+
+@pytest.mark.parametrize("unit", SCALES)
+@pytest.mark.parametrize("degrees", [(1, 2, 4, 8), (2, 4), (1,)])
+def test_runs_in_another_unit_than_their_stages_are_refused(
+    tmp_path: Path, unit: str, degrees: tuple[int, ...]
+) -> None:
+    """Whether there is a sequential run to go by or not, and whatever would be fitted."""
+    with pytest.raises(BadInputError) as caught:
+        attached(tmp_path, csv_of({d: QUICK[d] for d in degrees}, SCALES[unit]))
+    assert (caught.value.code, caught.value.where) == ("out_of_range", "operators.x.runs.path")
+    assert f"is time_s in {unit} instead of seconds?" in caught.value.message
+    assert "stated by comm and gemm" in caught.value.message
+
+
+@pytest.mark.parametrize("unit", SCALES)
+def test_stages_in_another_unit_than_the_runs_are_refused(tmp_path: Path, unit: str) -> None:
+    stages = {name: {field: value * SCALES[unit] for field, value in G1[name].items()} for name in ("comm", "gemm")}
+    with pytest.raises(BadInputError, match=f"are comm and gemm in {unit} instead of seconds"):
+        attached(tmp_path, RUNS, **stages)
+
+
+def test_runs_in_another_unit_than_a_stated_sequential_time_are_refused(tmp_path: Path) -> None:
+    alone: Document = {"comm": None, "gemm": None, "sequential_time_s": 10.1}
+    with pytest.raises(BadInputError, match="is sequential_time_s in milliseconds instead of seconds"):
+        attached(tmp_path, "degree,time_s\n2,0.0095\n", **alone)
+    with pytest.raises(BadInputError, match="1,881 times what is stated by sequential_time_s"):
+        attached(tmp_path, "degree,time_s\n2,19000\n", **alone)
+
+
+def test_one_degree_that_is_far_off_is_refused_by_the_slow_down_that_it_shows(tmp_path: Path) -> None:
+    """The page's G3, bound by its collective from 8 chunks on: only the run in 16 tells of its slow-down."""
+    runs = {2: 4.05e-3, 4: 3.4e-3, 16: 3.4e3}
+    with pytest.raises(BadInputError, match=r"the collective is 1,\d{3},\d{3} times slower than alone") as caught:
+        attached(tmp_path, csv_of(runs, 1.0), **{name: G3[name] for name in ("comm", "gemm", "split_extent")})
+    assert "microseconds" in caught.value.message
+
+
+def test_runs_within_twenty_times_their_stages_are_believed(tmp_path: Path) -> None:
+    """G1 in two chunks: t_c + t_g + 15 t_c, t_c being 4.05 ms and t_g 1.01 ms."""
+    made = attached(tmp_path, f"degree,time_s\n2,{1.01e-3 + 16 * 4.05e-3!r}\n")
+    assert made.contention.comm == pytest.approx(15.0)
+
+
+def test_a_time_below_any_clock_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(BadInputError, match="expected time_s above 0, from 1e-30"):
+        attached(tmp_path, "degree,time_s\n2,1e-320\n")

@@ -10,14 +10,16 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from compass_cases import G1, G2, G6, G7, MILLI, Document, g9, grid, named, problem, solved
+from compass_cases import G1, G2, G6, G7, MILLI, Document, g9, grid, named, operator, problem, solved
 
+from planner.papers.compass.baselines import baselines
 from planner.papers.compass.calls import calls, words
 from planner.papers.compass.cautions import warnings
 from planner.papers.compass.pictures import slower_stage, timeline, view
 from planner.papers.compass.presentation import decisions, memory, metrics, shares, summary
 from planner.papers.compass.problem import CompassProblem
 from planner.view import Bars, Table, Timeline
+from solvers.report import Limits
 
 ROOT = Path(__file__).resolve().parents[3]
 PICTURES = ROOT / "docs" / "pictures"
@@ -296,3 +298,37 @@ def test_the_picture_is_drawn_from_the_288_operators(regimes: ModuleType) -> Non
 def test_the_page_shows_the_picture() -> None:
     page = (ROOT / "docs" / "papers" / "compass.md").read_text(encoding="utf-8")
     assert "(../pictures/regimes.svg)" in page
+
+
+# --- ties, units, tables without lines ----------------------------------------------------------------------------
+
+
+def test_a_tie_is_called_one_without_a_switch() -> None:
+    """The page's G4: 2 and 4 chunks take 112 s each."""
+    given = problem(operator(2.0, 100.0, 0.0, 16.0, 32))
+    assert "closest call: x, 4 chunks ties" in lines(given)
+    assert table(given, "why").rows[0][-2:] == ("4 chunks", "ties")
+
+
+def test_stated_times_that_no_overlap_explains_are_warned_of() -> None:
+    """G7 with its table in milliseconds, and with one in hundredths of its seconds."""
+    points = G7["inter_decom_table"]
+    for factor, told in ((1e3, True), (0.01, True), (1.0, False)):
+        scaled = [{"degree": point["degree"], "time_s": point["time_s"] * factor} for point in points]
+        assert ("times_disagree" in codes(problem(G7 | {"inter_decom_table": scaled}))) == told
+
+
+def test_a_tiny_time_is_so_many_times_as_fast() -> None:
+    given = problem(G7 | {"inter_decom_table": [{"degree": 2, "time_s": 1e-30}]})
+    assert "1.82e+27 times as fast" in lines(given)
+
+
+def test_operators_without_lines_are_gated_by_their_table_and_the_baseline_says_so() -> None:
+    quick, slow = named("fc1_fprop", "ag_gemm", 3.0, 8, 2.0), named("qkv_fprop", "ag_gemm", 3.0, 8, 4.0)
+    found = {one.name: one for one in baselines(problem(quick, slow), Limits())}
+    for name in ("gated", "naive_closed_form"):
+        assert found[name].objective == 2.0 + 3.0
+        assert found[name].note.endswith("; by the table where there are no lines")
+    assert found["gated"].note.startswith("d = tp_size")
+    lined = {one.name: one for one in baselines(problem(FC1), Limits())}
+    assert lined["gated"].note == "d = tp_size"

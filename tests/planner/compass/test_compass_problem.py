@@ -84,7 +84,18 @@ def refused(*operators: Document, **changes: Any) -> BadInputError:
         ({"allowed_strategies": ["fused"]}, "out_of_range", "operators.x.allowed_strategies.0", "intra_fusion"),
         ({"allowed_strategies": ["sequential"] * 2}, "duplicate_id", "operators.x.allowed_strategies", "twice"),
         ({"runs": {"path": ""}}, "out_of_range", "operators.x.runs.path", "1"),
-        ({"stages": {"path": "a", "comm_bytes": 1.0, "gemm_rows": 1.0}}, "out_of_range", "operators.x.stages", "both"),
+        (
+            {"stages": {"path": "a", "comm_bytes": 1.0, "gemm_rows": 1.0}},
+            "out_of_range",
+            "operators.x.stages",
+            "delete comm",
+        ),
+        (
+            {"runs": {"path": "a"}, "inter_decom_table": [{"degree": 2, "time_s": 1.0}]},
+            "out_of_range",
+            "operators.x.runs",
+            "delete inter_decom_table (--set operators.x.inter_decom_table=null)",
+        ),
     ],
 )
 def test_a_fault_of_an_operator_is_refused_at_its_place(changes: Document, code: str, where: str, said: str) -> None:
@@ -96,7 +107,9 @@ def test_a_fault_of_an_operator_is_refused_at_its_place(changes: Document, code:
 def test_stages_that_take_no_time_at_all_are_refused() -> None:
     error = refused(operator(0.0, 0.0, 0.0, 0.0, 64))
     assert (error.code, error.where) == ("out_of_range", "operators.x")
-    assert "above 0" in error.message
+    assert "got startup_s and payload_s of 0 for both" in error.message
+    # shorter than any clock: a total could lose all its digits
+    assert "got 4e-31 in all" in refused(operator(1e-31, 1e-31, 1e-31, 1e-31, 64)).message
 
 
 def test_faults_of_the_whole_problem_are_refused() -> None:
@@ -231,3 +244,56 @@ def test_a_problem_with_too_many_candidates_is_refused_at_the_door() -> None:
     assert (error.code, error.where) == ("too_large", "operators")
     fused = [{"id": str(i), "time_s": 1.0} for i in range(65)]
     assert refused({**G1, "fused": fused}).code == "too_large"
+
+
+AG = named("fc1_fprop", "ag_gemm", 3.0, 8, 2.0)
+DGRAD = named("fc2_dgrad", "ag_gemm", 3.0, 8, 2.0)
+UNCUT: Document = {"split_extent": 61, "max_degree": 8, "inter_decom_table": None}
+
+
+def lacking(document: Document, **changes: Any) -> Document:
+    """The operator without a degree."""
+    return {name: value for name, value in (document | UNCUT | changes).items() if value is not None}
+
+
+ONLY: Document = {"allowed_strategies": ["inter_decom"]}
+RELAXED: dict[str, tuple[list[Document], str, bool]] = {
+    "one operator of one switch": ([PROJ | ONLY, lacking(FC2)], "operators.proj_fprop.allowed_strategies", True),
+    "both of one switch": ([lacking(PROJ, **ONLY), FC2 | ONLY], "operators.proj_fprop.allowed_strategies", False),
+    "two switches": (
+        [PROJ | ONLY, lacking(FC2), AG | ONLY, lacking(DGRAD)],
+        "launcher_rules",
+        True,
+    ),
+    "one alone and another switch": ([lacking(AG, **ONLY), PROJ | ONLY, lacking(FC2)], "", False),
+}
+
+
+@pytest.mark.parametrize("name", RELAXED)
+def test_a_relaxation_is_proven_only_if_it_alone_is_enough(name: str) -> None:
+    operators, field, proven = RELAXED[name]
+    given = problem(*operators, **TE)
+    with pytest.raises(InfeasibleError) as caught:
+        solved(given)
+    relaxation = caught.value.relaxation
+    assert relaxation is not None
+    assert relaxation.proven == relaxation.enough == proven
+    assert relaxation.field.startswith(field)
+    changed = json.loads(json.dumps(dump_model(given)))
+    set_field(changed, relaxation.field, relaxation.value)
+    if proven:
+        solved(validate(CompassProblem, changed).sorted())
+    else:
+        assert "no change of one operator is enough" in caught.value.message
+        with pytest.raises(InfeasibleError):
+            solved(validate(CompassProblem, changed).sorted())
+
+
+def test_what_was_worked_out_of_a_problem_is_not_taken_for_another() -> None:
+    given = problem(G1)
+    assert solved(given).choices[0].degree == 8
+    other = given.model_copy(update={"operators": problem({**G1, "max_degree": 4}).operators})
+    assert solved(other).choices[0].degree == 4
+    assert solved(given).choices[0].degree == 8
+    assert other != given
+    assert given == problem(G1), "what is kept tells no two problems apart"

@@ -5,11 +5,12 @@ from __future__ import annotations
 import pytest
 from compass_cases import G1, Document, named, problem, solved
 
+from planner.papers.compass.cautions import warnings
 from planner.papers.compass.problem import CompassProblem
 from planner.papers.compass.ring import fused_s, hop_s, ring_exchange_pairs_s, shard_gemm_s
-from planner.papers.compass.warned import warnings
 
 TE = {"launcher_rules": "transformer_engine"}
+STATED: Document = {**G1, "contention": {"comm": 1.0, "gemm": 1.001}}
 
 
 def replayed_s(steps: int, gemm: float, hops: list[float]) -> float:
@@ -46,7 +47,7 @@ def codes(given: CompassProblem) -> list[str]:
 
 
 def test_a_plan_of_stated_times_warns_of_nothing() -> None:
-    assert codes(problem(G1)) == []
+    assert codes(problem(STATED)) == []
 
 
 def test_what_the_prices_say_is_passed_on() -> None:
@@ -54,17 +55,32 @@ def test_what_the_prices_say_is_passed_on() -> None:
 
 
 def test_a_fit_that_is_not_to_be_believed_is_named() -> None:
-    doubted: Document = {**G1, "fit": {"max_relative_error": 0.12, "regret": 0.03, "reliable": False}}
-    given = problem({**doubted, "id": "y"}, {**G1, "fit": {"reliable": True}})
+    doubted: Document = {**STATED, "fit": {"max_relative_error": 0.12, "regret": 0.03, "reliable": False}}
+    given = problem({**doubted, "id": "y"}, {**STATED, "fit": {"reliable": True}})
     (warned,) = warnings(given, solved(given))
     assert warned.code == "closed_form_unreliable"
     assert "runs of y is" in warned.message
-    assert "12.00 %" in warned.message
-    assert "3.00 %" in warned.message
+    assert "(errors up to 12.00 %, regret up to 3.00 %)" in warned.message
+
+
+def test_a_fit_to_too_few_or_too_near_degrees_says_that_alone() -> None:
+    """Four exact degrees, all within four times: nothing else is wrong with them."""
+    points = [{"degree": d, "time_s": 0.01} for d in (4, 8, 16)]
+    near: Document = {
+        **STATED,
+        "inter_decom_table": points,
+        "fit": {"max_relative_error": 1e-6, "regret": 0.0, "table_degree": 4, "reliable": False},
+    }
+    (warned, *_) = warnings(problem(near), solved(problem(near)))
+    assert "(runs at fewer than 4 degrees, or all within 8 times)" in warned.message
+    spread: Document = {**near, "inter_decom_table": [*points, {"degree": 32, "time_s": 0.01}]}
+    spread["fit"] = {"max_relative_error": 0.07, "regret": 0.0, "table_degree": 4, "reliable": False}
+    (warned, *_) = warnings(problem(spread), solved(problem(spread)))
+    assert "(errors up to 7.00 %)" in warned.message
 
 
 def test_a_ring_that_is_priced_as_chunks_is_named_unless_a_table_prices_it() -> None:
-    ring = {**G1, "id": "qkv", "gemm_name": "qkv_fprop", "tp_size": 8}
+    ring = {**STATED, "id": "qkv", "gemm_name": "qkv_fprop", "tp_size": 8}
     given = problem(ring, **TE)
     assert solved(given).choices[0].degree == 8
     assert codes(given) == ["ring_by_chunks"]

@@ -102,6 +102,14 @@ def test_a_file_of_one_layer_needs_no_layer(tmp_path: Path) -> None:
     assert tokens.source.tolist() == [0, 0, 1, 1]
 
 
+@pytest.mark.parametrize("mark", ["\ufeff", "\ufeff\n"])
+def test_token_lines_may_begin_with_a_byte_order_mark(tmp_path: Path, mark: str) -> None:
+    text = mark + "".join(json.dumps({"expert_ids": row.tolist()}) + "\n" for row in IDS)
+    (tmp_path / "r.jsonl").write_text(text, encoding="utf-8")
+    tokens = tokens_of(compile_case(attached(tmp_path, {"kind": "jsonl", "path": "r.jsonl"})))
+    assert tokens.expert_ids.tolist() == ASCENDING
+
+
 def archive(path: Path, **members: bytes) -> dict[str, Any]:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as opened:
         for name, data in members.items():
@@ -357,6 +365,15 @@ def test_a_file_without_counts_is_refused(tmp_path: Path, content: Any, code: st
     with pytest.raises(BadInputError) as raised:
         counts(tmp_path, content)
     assert (raised.value.code, raised.value.where) == (code, "here"), raised.value.message
+
+
+def test_counts_in_a_plain_array_are_told_what_is_read(tmp_path: Path) -> None:
+    np.save(tmp_path / "counts.npy", np.ones((2, 4)))
+    with pytest.raises(
+        BadInputError, match=r"counts.npy: counts are read as JSON or .npz; save the array so"
+    ) as raised:
+        read_counts(tmp_path / "counts.npy", 4, PLACE)
+    assert raised.value.where == PLACE
 
 
 def test_a_recording_of_torch_is_refused_with_what_to_do(tmp_path: Path) -> None:

@@ -83,6 +83,7 @@ SCALING: dict[str, Wrong] = {
     "a TPOT too short": Wrong({"tpot_mismatch"}, put("tpot_s", times(0.999))),
     "an SLO that is missed": Wrong({"tpot_slo"}, problem=put("slo_tpot_s", 0.0185)),
     "memory for 12 requests": Wrong({"attention_memory"}, problem=put("memory.capacity_bytes", 2.2e10)),
+    "slots that do not fit": Wrong({"expert_memory"}, problem=put("memory.expert_bytes_per_slot", 1.61e10)),
     "one request less in memory": Wrong({"memory_mismatch"}, put("attention_memory_bytes", 2.2e10)),
     "no memory where there is some": Wrong({"memory_mismatch"}, put("attention_memory_bytes", None)),
     "another total": Wrong({"total_mismatch"}, put("total_instances", 8)),

@@ -16,7 +16,7 @@ from typing import Any
 Document = dict[str, Any]
 
 SLACK = 1e-9
-"""By how much the SLO may be exceeded, relatively."""
+"""By how much the SLO and the memory may be exceeded, relatively."""
 
 
 def example() -> Document:
@@ -120,7 +120,8 @@ def _at_grid(document: Document, n_e: int, index: int) -> float:
     B = a_max["batch_grid"][index]
     q = 1 - (1 - K / E) ** B
     if a_max["kind"] == "binomial_bound":
-        return min(float(C), float(K * B), highest(lambda p: binomial(E / n_e, p, n_e), q) + 1)
+        evenly = math.ceil(E / n_e)
+        return min(float(C), float(evenly), float(K * B), highest(lambda p: binomial(E / n_e, p, n_e), q) + 1)
     mean = C * q if a_max["kind"] == "printed_bound" else E * q / n_e
     return float(min(C, K * B, mean + math.sqrt(2 * mean * math.log(n_e)) + 1))
 
@@ -149,8 +150,14 @@ def exchange_ways(document: Document, n_a: int, n_e: int, batch: float) -> tuple
     V = batch / n_a * q * comm["bytes_per_request"]
     D = math.ceil(n_e / G)
 
+    # A link is used by a sender of its own, to a receiver of its own.
+    used = 1
+    while used < min(comm.get("links_per_node", 1), q, n_e, G):
+        used += 1
+
     def cost(name: str) -> float:
-        return float(comm[name]["alpha_s"] + comm[name]["beta_s_per_byte"] * V)
+        sent = V / used if name == "network" else V
+        return float(comm[name]["alpha_s"] + comm[name]["beta_s_per_byte"] * sent)
 
     rest = (cost("gather") if q > 1 else 0.0) + cost("reduce") + cost("network")
     return D * cost("network"), cost("network") + cost("multicast"), rest
@@ -279,8 +286,10 @@ def carriers(document: Document, demand: float | None = None) -> list[Pools]:
             tpot_s = tpot(own, n_a, n_e, batch)
             if tpot_s > own["slo_tpot_s"] * (1 + SLACK):
                 continue
-            if own.get("memory") and attention_bytes(own, n_a, batch) > own["memory"]["capacity_bytes"]:
-                continue
+            if own.get("memory"):
+                most = own["memory"]["capacity_bytes"] * (1 + SLACK)
+                if attention_bytes(own, n_a, batch) > most:
+                    continue
             found.append(Pools(objective(own, n_a, n_e), n_a + n_e, tpot_s, n_a, n_e, device, batch))
     return sorted(found, key=_Key)
 
@@ -336,7 +345,7 @@ def refusal(document: Document) -> Refusal:
         tpot_s, slo_s = tpot(own, n_a, n_e, batch), own["slo_tpot_s"]
         used = attention_bytes(own, n_a, batch) if own.get("memory") else 0.0
         most = own["memory"]["capacity_bytes"] if own.get("memory") else math.inf
-        late, full = tpot_s > slo_s * (1 + SLACK), used > most
+        late, full = tpot_s > slo_s * (1 + SLACK), used > most * (1 + SLACK)
         if late and not full:
             nearest.append((tpot_s / slo_s, Refusal("tpot_slo", tpot_s)))
         if full and not late:
@@ -443,11 +452,8 @@ def megascale(document: Document) -> Pools | None:
 
 
 def in_ratio(document: Document, attention: int, experts: int) -> Pools | None:
-    """The best pools (k attention, k experts)."""
-    ranked = carriers(document)
-    return next(
-        (each for each in ranked if each.n_a * experts == each.n_e * attention and each.n_a % attention == 0), None
-    )
+    """The best pools that are to each other as attention is to experts."""
+    return next((each for each in carriers(document) if each.n_a * experts == each.n_e * attention), None)
 
 
 def one_pool(document: Document) -> tuple[int, float] | None:
@@ -469,7 +475,7 @@ def one_pool(document: Document) -> tuple[int, float] | None:
             continue
         if document.get("memory"):
             used = attention_bytes(document, N, B) + h * told["expert_bytes"]
-            if used > document["memory"]["capacity_bytes"]:
+            if used > document["memory"]["capacity_bytes"] * (1 + SLACK):
                 continue
         return N, tpot_s
     return None
@@ -582,11 +588,15 @@ def _random_exchange(draw: random.Random) -> Document:
         return {"alpha_s": draw.choice([0.0, 1e-5, 5e-5]), "beta_s_per_byte": draw.choice([0.0, 1e-11, 1e-9, 5e-9])}
 
     names = ("gather", "network", "multicast", "reduce")
-    return {
-        "kind": "two_phase",
-        "gpus_per_node": draw.choice([1, 2, 4]),
-        "bytes_per_request": draw.choice([1.0, 4096.0]),
-    } | {name: way() for name in names}
+    return (
+        {
+            "kind": "two_phase",
+            "gpus_per_node": draw.choice([1, 2, 4]),
+            "bytes_per_request": draw.choice([1.0, 4096.0]),
+        }
+        | {name: way() for name in names}
+        | draw.choice([{}, {"links_per_node": 2}, {"links_per_node": 4}])
+    )
 
 
 def _random_activated(draw: random.Random, first: int) -> Document:

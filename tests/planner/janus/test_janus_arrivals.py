@@ -107,6 +107,22 @@ def test_blank_lines_and_a_byte_order_mark_are_passed_over(tmp_path: Path) -> No
     assert read(tmp_path / "a.csv", text).output_tokens.tolist() == [2]
 
 
+def test_a_cell_may_be_quoted_and_then_hold_a_comma(tmp_path: Path) -> None:
+    text = BURST.replace("Model", '"Model"') + '5,"Chat,GPT",472,18,490,l\n7,"say ""hi""","3",4,7,"l"\n'
+    found = read(tmp_path / "a.csv", text)
+    assert found.arrival_s.tolist() == [0, 2]
+    assert (found.input_tokens.tolist(), found.output_tokens.tolist()) == ([472, 3], [18, 4])
+
+
+def test_dates_in_the_right_unit_are_read(tmp_path: Path) -> None:
+    line = '{{"timestamp": {}, "input_length": 1, "output_length": 1}}\n'
+    assert read(tmp_path / "s.csv", AZURE + "1700000000,1,1\n1700000060.5,1,1\n").arrival_s.tolist() == [0, 60.5]
+    milliseconds = "".join(map(line.format, (1_700_000_000_000, 1_700_000_060_500)))
+    assert read(tmp_path / "ms.jsonl", milliseconds).arrival_s.tolist() == [0, 60.5]
+    # A trace of its own clock may last longer than what would be a date in seconds at its beginning.
+    assert read(tmp_path / "long.jsonl", "".join(map(line.format, (0, 1_700_000_000)))).arrival_s[-1] == 1_700_000
+
+
 # --- hostile files ------------------------------------------------------------------------------------------------
 
 
@@ -130,6 +146,13 @@ def test_blank_lines_and_a_byte_order_mark_are_passed_over(tmp_path: Path) -> No
         (AZURE + "2023-11-16 18:15:46,\u0661,2\n", "out_of_range", "in column contexttokens, got"),
         (AZURE.encode() + b"2023-11-16 18:15:46,1,\xff\n", "wrong_type", "x line 2: no UTF-8 text"),
         (AZURE + "1" * (2**20 + 1), "too_large", "x line 2: longer than"),
+        (AZURE + "1700000000000,1,2\n", "out_of_range", "x line 2: expected seconds, got"),
+        (AZURE + '"2023-11-16 18:15:46,1,2\n', "wrong_type", "x line 2: quotes that no CSV line has"),
+        (AZURE + '"5"6,1,2\n', "wrong_type", "x line 2: quotes that no CSV line has"),
+        ('{"timestamp": 1700000900, "input_length": 1, "output_length": 1}\n'
+         '{"timestamp": 1700000000, "input_length": 1, "output_length": 1}\n', "out_of_range",
+         'x: expected "timestamp" in milliseconds, got 1,700,000,000 at the least'),
+        ('{"timestamp": 1700000000000000, "input_length": 1, "output_length": 1}', "out_of_range", "0 to 1e14"),
         ('{"timestamp": 1, "input_length": 1}\n', "missing_field", 'x line 1: missing field "output_length"'),
         ('{"timestamp": 1.5, "input_length": 1, "output_length": 1}', "out_of_range", "whole milliseconds"),
         ('{"timestamp": true, "input_length": 1, "output_length": 1}', "out_of_range", "whole milliseconds"),

@@ -70,6 +70,24 @@ def test_one_pool_needs_memory_for_its_experts_too() -> None:
     assert found(document)["monolithic"].objective == 16.0
 
 
+def test_a_ratio_is_the_same_in_larger_numbers() -> None:
+    # (2, 6) is k = 2 of 1:3 and of 4:12.
+    for ratio in ([1, 3], [4, 12]):
+        baseline = found(oracle.example() | {"baselines": {"fixed_ratio": ratio}})["fixed_ratio"]
+        assert isinstance(baseline.solution, ScalingSolution)
+        assert (baseline.solution.attention_instances, baseline.solution.expert_instances) == (2, 6)
+
+
+def test_memory_passes_within_a_billionth_for_one_pool_as_for_two() -> None:
+    # 20 GB as above, a byte of them missing: 5e-11.
+    document = oracle.example() | {"baselines": mutations.ONE_POOL}
+    document["memory"]["capacity_bytes"] = 2e10 - 1
+    assert found(document)["monolithic"].objective == 8.0
+    assert oracle.one_pool(document) == (8, pytest.approx(0.016))
+    document["memory"]["capacity_bytes"] = 2e10 - 100
+    assert found(document)["monolithic"].objective == 16.0
+
+
 def test_a_ratio_that_no_allowed_pools_have_is_infeasible() -> None:
     baseline = found(oracle.example() | {"baselines": {"fixed_ratio": [9, 1]}})["fixed_ratio"]
     assert (baseline.objective, baseline.feasible) == (None, False)

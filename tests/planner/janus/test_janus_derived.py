@@ -6,16 +6,20 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from janus_derived import derivation, derived, document, refused
 
 from planner.documents import digest
 from planner.envelope import dump_model
 from planner.errors import BadInputError
+from planner.papers.janus import model
 from planner.papers.janus.costs import ActivatedBound, TwoPhase
 from planner.papers.janus.derived import JanusDerivedProblem
+from planner.papers.janus.options import options
 from planner.papers.janus.problem import ScalingProblem, SeriesProblem
 from planner.validation import validate
+from profiles.library import load
 
 TRACES = Path(__file__).parents[2] / "data" / "traces"
 
@@ -227,8 +231,10 @@ def comm(**changes: Any) -> TwoPhase:
 def test_between_nodes_a_payload_goes_over_the_links_of_a_node() -> None:
     made = comm()
     assert (made.gpus_per_node, made.bytes_per_request) == (8, 4096 * 2.0)
-    assert (made.network.alpha_s, made.network.beta_s_per_byte) == (5e-6, 1 / (8 * 50e9))
-    assert comm(links_per_node=1).network.beta_s_per_byte == 1 / 50e9
+    # One link of each GPU, and network says what one of them takes.
+    assert (made.network.alpha_s, made.network.beta_s_per_byte) == (5e-6, 1 / 50e9)
+    assert (made.links_per_node, comm(links_per_node=1).links_per_node) == (8, 1)
+    assert comm(links_per_node=1).network == made.network
     assert comm(sent_dtype="fp8").bytes_per_request == 4096.0
 
 
@@ -248,6 +254,8 @@ def test_a_cluster_of_one_node_sends_inside_it() -> None:
     made = comm(cluster={"num_ranks": 8, "gpus_per_node": 8})
     assert 1 / 450e9 < made.network.beta_s_per_byte < 1 / 50e9
     assert made.network.alpha_s > 1e-6
+    # From one GPU to one other.
+    assert made.links_per_node == 1
 
 
 def test_nodes_of_one_gpu_neither_gather_nor_spread() -> None:
@@ -255,6 +263,16 @@ def test_nodes_of_one_gpu_neither_gather_nor_spread() -> None:
     made = comm(cluster={"num_ranks": 8, "gpus_per_node": 1, "inter_node": link})
     assert {made.gather.alpha_s, made.multicast.alpha_s, made.reduce.alpha_s} == {0.0}
     assert made.network.beta_s_per_byte == 1 / 50e9
+    assert made.links_per_node == 1
+
+
+def test_a_lone_attention_gpu_has_one_link_and_a_second_halves_what_it_sends() -> None:
+    [option] = options(derived(top={"demand_tokens_per_s": 20_000.0}))
+    batch = np.array([64.0])
+    one, two = (model.comm_s(model.pairs_of(option, n_a, 8), batch)[0][0] for n_a in (1, 2))
+    # 64 requests of 8,192 bytes there and back at 50 GB/s, then over two links; the second instance gathers first.
+    sent_s, gather = 2 * 64 * 8192 / 50e9, comm().gather
+    assert one - two == pytest.approx(sent_s / 2 - gather.alpha_s - gather.beta_s_per_byte * 64 * 8192)
 
 
 # --- one pool -----------------------------------------------------------------------------------------------------
@@ -268,7 +286,24 @@ def test_the_baseline_of_one_pool_has_whole_nodes_and_its_own_exchange() -> None
     # 2,000 tokens/s x 50 ms on the 8 GPUs that hold the model: 12.5 tokens to 8 experts of 8,192 bytes each, twice an
     # all-to-all of 0.8 MB, which takes 10 to 100 us.
     assert 2e-5 < told.comm_s < 2e-4
-    assert derived(top={"baselines": {"monolithic": False}}).baselines.monolithic is None
+    assert derived(baselines={"monolithic": False}).baselines.monolithic is None
+
+
+def test_one_pool_over_nodes_sends_inside_them_by_rows_and_between_them_over_each_gpus_link() -> None:
+    def told(**changes: Any) -> float:
+        # DeepSeek-V3 needs two nodes: 654 GB of experts in fp8 are 82 GB on each of 8 GPUs, in bf16 164.
+        made = derived(model="deepseek-v3", top={"demand_tokens_per_s": 2000.0, "slo_tpot_s": 0.06}, **changes)
+        assert made.baselines.monolithic is not None
+        return made.baselines.monolithic.comm_s
+
+    # 2,000 tokens/s x 60 ms on 16 GPUs: 7.5 tokens to 8 experts of 14,336 bytes, 860,160 bytes of each GPU. Half goes
+    # to the other node at 50 GB/s after 5 us, half stays in its own; there and back.
+    payload = 2000 * 0.06 / 16 * 8 * 7168 * 2
+    inside_s = float(load("h200-sxm").collective("all_to_all", payload / 2, 8, extrapolate="roofline").seconds)
+    assert told() == pytest.approx(2 * (inside_s + 5e-6 + payload / 2 / 50e9), rel=1e-6)
+    # A quarter of the links: two for the eight GPUs.
+    slower = told(links_per_node=2)
+    assert slower - told() == pytest.approx(2 * 3 * payload / 2 / 50e9, rel=1e-6)
 
 
 def test_the_baseline_never_has_more_gpus_than_experts() -> None:

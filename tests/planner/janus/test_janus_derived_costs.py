@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, cast
 
 import numpy as np
@@ -40,9 +41,9 @@ def held(problem: SizingProblem) -> dict[str, float]:
 def in_bf16(name: str) -> tuple[float, float]:
     """Bytes of the experts and of all weights."""
     model = moe_model(name, Path())
-    dtypes = {"dtype": "bf16", "experts_dtype": "bf16", "activation_dtype": "bf16"}
-    experts = weight_bytes(model, "experts", **dtypes)
-    return experts, experts + sum(weight_bytes(model, part, **dtypes) for part in parts_beside_experts(model))
+    wide = SimpleNamespace(dtype="bf16", experts_dtype="bf16", activation_dtype="bf16")
+    experts = weight_bytes(model, "experts", wide)
+    return experts, experts + sum(weight_bytes(model, part, wide) for part in parts_beside_experts(model))
 
 
 # --- bytes --------------------------------------------------------------------------------------------------------
@@ -159,6 +160,25 @@ def test_experts_without_rows_are_modelled_from_those_of_others() -> None:
     read_s = 3 * 7168 * 2048 * 2 / 4.8e12
     assert read_s < found.line.beta < 1.2 * read_s
     assert (found.sources.modelled, found.measured) == (1.0, False)
+
+
+@pytest.mark.parametrize("device", ["h100-sxm", "h200-sxm"])
+def test_modelled_experts_are_never_read_faster_than_memory_gives(device: str) -> None:
+    # gpt-oss-120b: 3 x 2880 x 2880 weights of 2 bytes, 49.77 MB. Rows of other experts say 5.1 and 3.6 TB/s of 4.8 and
+    # 3.35.
+    rows = ExpertRows(load(device), 2880, 2880, 128, 4)
+    found = expert_line(rows, "roofline")
+    bandwidth = rows.profile.device.memory_bandwidth_bytes_per_s or 0.0
+    assert found.line.beta == pytest.approx(49_766_400 / bandwidth, rel=1e-7)
+    reached = np.array([4, 8, 16, 32, 64, 128])
+    off = np.abs((found.line.alpha + found.line.beta * reached) / few_seconds(rows, "roofline") - 1)
+    assert (found.line.mape, found.line.worst) == (
+        pytest.approx(off.mean(), rel=1e-3),
+        pytest.approx(off.max(), rel=1e-3),
+    )
+    # Rows of its own stay as they are.
+    measured = ExpertRows(load(device), 4096, 1536, 128, 8)
+    assert expert_line(measured, "roofline") == expert_line(measured, "refuse")
 
 
 def test_experts_slower_in_a_narrow_dtype_are_said_to_be_so() -> None:
@@ -312,6 +332,32 @@ def test_derived_pools_carry_the_demand_and_pass_the_check(model: str, profile: 
     # One attention instance (two of A100), and no more expert instances than hold the experts, serve 2,000 tokens/s.
     assert solution.attention_instances == (2 if profile == "a100-sxm" else 1)
     assert solution.expert_instances == -(-made.num_experts // made.slots_per_instance)
+
+
+@pytest.mark.parametrize(
+    ("model", "profile", "demand", "slo_s"),
+    [("qwen3-235b-a22b", "h200-sxm", 10_000.0, 0.06), ("deepseek-v2", "h100-sxm", 5000.0, 0.05),
+     ("gpt-oss-120b", "h100-sxm", 20_000.0, 0.03)],
+)  # fmt: skip
+def test_more_memory_or_more_slots_never_need_more_gpus(model: str, profile: str, demand: float, slo_s: float) -> None:
+    def total(**changes: Any) -> int:
+        link = {"bandwidth_bytes_per_s": 50e9, "latency_s": 5e-6}
+        made = derived(
+            model=model,
+            profile=profile,
+            cluster={"num_ranks": 64, "gpus_per_node": 8, "inter_node": link},
+            top={"demand_tokens_per_s": demand, "slo_tpot_s": slo_s},
+            **changes,
+        )
+        solution, _ = solve(made, None, Limits())
+        assert isinstance(solution, ScalingSolution)
+        return solution.total_instances
+
+    by_memory = [total(memory={"capacity_bytes": size}) for size in (5e10, 8e10, 1.1e11, 1.5e11)]
+    by_slots = [total(slots_per_instance=slots) for slots in (8, 12, 16, 20)]
+    for totals in (by_memory, by_slots):
+        assert totals == sorted(totals, reverse=True)
+        assert totals[-1] < totals[0]
 
 
 def test_less_demand_never_needs_more_gpus_and_a_faster_device_never_more_time() -> None:

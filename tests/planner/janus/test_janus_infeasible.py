@@ -114,6 +114,34 @@ def test_pools_that_the_launcher_does_not_start_are_named() -> None:
     assert_least(error, document)
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"slo_tpot_s": 0.01},
+        {"slo_tpot_s": 0.05, "memory": {"capacity_bytes": 1.05e10}},
+        {"demand_tokens_per_s": 60000.0},
+        {"demand_tokens_per_s": 30000.0, "limits": {"max_attention_instances": 1, "max_expert_instances": 4}},
+    ],
+)
+def test_what_costs_say_of_themselves_is_said_where_no_pools_carry_the_demand(change: dict[str, Any]) -> None:
+    said = "experts are priced 3 times slower in fp8 than in bf16: compare derive.expert_dtype=bf16"
+    plain = refused(cases.j(**change))
+    assert "note" not in plain.message
+    told = refused(cases.merged(cases.j(**change), {"moe": {"cautions": {"narrow_dtype_slower": said}}}))
+    assert told.message == f"{plain.message}; note: {said}"
+    both = {"moe": {"cautions": {"narrow_dtype_slower": said}}, "attention": {"cautions": {"poor_fit": "far off"}}}
+    assert refused(cases.merged(cases.j(**change), both)).message == f"{plain.message}; note: far off; note: {said}"
+
+
+def test_slots_and_launchers_do_not_depend_on_what_costs_say_of_themselves() -> None:
+    cautions = {"moe": {"cautions": {"narrow_dtype_slower": "slow"}}}
+    for change in (
+        {"limits": {"max_expert_instances": 3}},
+        {"launcher_rules": "vllm_afd", "limits": {"max_attention_instances": 3}},
+    ):
+        assert "note" not in refused(cases.merged(cases.j(**change), cautions)).message
+
+
 def test_a_batch_past_the_data_has_no_relaxation_where_more_gpus_do_not_help() -> None:
     error = refused(cases.j(demand_tokens_per_s=60000.0))
     assert (error.code, error.where, error.relaxation) == ("batch_limit", "a_max.batch_grid", None)

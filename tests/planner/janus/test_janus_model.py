@@ -11,6 +11,7 @@ import pytest
 from planner.errors import BadInputError
 from planner.papers.janus import model
 from planner.papers.janus.activated import closed_form
+from planner.papers.janus.costs import TwoPhase
 from planner.papers.janus.model import Option
 from planner.papers.janus.options import operating_point, options
 
@@ -78,14 +79,56 @@ def test_closed_forms_are_those_of_the_page() -> None:
 
 
 def test_the_binomial_bound_is_nearer_to_simulated_routing_and_never_falls_with_the_batch() -> None:
-    # As above; the page simulates 10.0 with 16 instances and 13.4 with 12. 12: 160/12 experts active with q = 0.9133
-    # each: 12.18 + sqrt(2·12.18·0.0867·ln 12) + 1 = 15.47. 16: q stops at (1 + 1 / sqrt(1 + 2 ln 16 / 10)) / 2 = 0.901,
-    # where 10 q + sqrt(2·10 q (1 - q) ln 16) is largest: 9.01 + 2.22 + 1 = 12.23.
-    grid, sizes = np.array([1.0, 64.0]), np.array([12, 16])
-    assert closed_form("binomial_bound", grid, sizes, 160, 6, 27)[:, 1] == pytest.approx([15.47, 12.23], abs=5e-3)
+    # As above; the page simulates 10.0 with 16 instances and 13.4 with 12. With 64 tokens one copy of each expert is
+    # ceil(160/16) = 10 and ceil(160/12) = 14 an instance. With 8 tokens q = 1 - (154/160)^8 = 0.2634: 16 instances
+    # 2.634 + sqrt(2·2.634·0.7366·ln 16) + 1 = 6.91, 12 instances 3.513 + sqrt(2·3.513·0.7366·ln 12) + 1 = 8.10.
+    grid, sizes = np.array([8.0, 64.0]), np.array([12, 16])
+    twelve, sixteen = closed_form("binomial_bound", grid, sizes, 160, 6, 27).tolist()
+    assert twelve == [pytest.approx(8.10, abs=5e-3), 14]
+    assert sixteen == [pytest.approx(6.91, abs=5e-3), 10]
     row = closed_form("binomial_bound", np.arange(1.0, 2000.0), sizes, 160, 6, 1000)
     assert (np.diff(row, axis=1) >= 0).all()
     assert (row <= closed_form("balanced_bound", np.arange(1.0, 2000.0), sizes, 160, 6, 1000)).all()
+
+
+@pytest.mark.parametrize("E", [7, 100, 160])
+def test_more_slots_leave_the_binomial_bound_as_it_is_and_raise_the_balanced_one(E: int) -> None:
+    grid, sizes = np.array([1.0, 8.0, 64.0, 4096.0]), np.arange(5, 40)
+    few, many = -(-E // 5), 2 * E
+    assert (
+        closed_form("binomial_bound", grid, sizes, E, 3, few) == closed_form("binomial_bound", grid, sizes, E, 3, many)
+    ).all()
+    # What makes a plan with more memory larger.
+    assert (
+        closed_form("balanced_bound", grid, sizes, E, 3, few) < closed_form("balanced_bound", grid, sizes, E, 3, many)
+    ).any()
+
+
+def test_between_nodes_a_payload_takes_the_links_that_have_an_instance_at_both_ends() -> None:
+    # J with four links of a node of four GPUs. 20 requests of 8192 B. (1, 6): one source, so one link, V = 163840 B.
+    # (2, 6): V = 10·2·8192 = 163840 B over two. (8, 6): q = 4, V = 2.5·4·8192 = 81920 B over four. (8, 2): two
+    # receivers, so two links.
+    document = cases.j(comm={"links_per_node": 4}, num_experts=10, a_max={"expert_instances": [2, 6, 8]})
+    option = option_of(document)
+    pairs = model.pairs_of(option, np.array([1, 2, 8, 8]), np.array([6, 6, 6, 2]))
+    assert isinstance(option.comm, TwoPhase)
+    payload = np.array([163840.0, 163840.0, 81920.0, 81920.0])
+    network = 5e-5 + payload / [1, 2, 4, 2] * 1e-10
+    gather = np.array([0, 1, 1, 1]) * (1e-5 + payload * 1e-11)
+    other = 2e-5 + payload * 1e-11
+    # Two nodes of experts are reached through one of them, which spreads; one node directly.
+    there = network + np.array([1, 1, 1, 0]) * other
+    comm_s, case = model.comm_s(pairs, np.full(4, 20.0))
+    assert comm_s.tolist() == pytest.approx((gather + there + other + network).tolist())
+    assert case.tolist() == [2, 2, 2, 1]
+
+
+def test_more_attention_instances_never_make_the_exchange_slower_from_two_on() -> None:
+    for links in (1, 3, 4, 8):
+        option = option_of(cases.j(comm={"links_per_node": links, "network": {"alpha_s": 0, "beta_s_per_byte": 1e-6}}))
+        for n_e in (4, 5, 8):
+            pairs = model.pairs_of(option, np.arange(2, 40), n_e)
+            assert (np.diff(model.comm_s(pairs, np.full(38, 50.0))[0]) <= 1e-18).all()
 
 
 def test_one_instance_has_no_deviation_and_all_experts_of_a_token_are_hit() -> None:

@@ -190,10 +190,11 @@ def test_a_row_of_fewer_instances_is_said_to_stand_in() -> None:
 
 
 def test_tables_of_drawn_tokens_and_few_windows_say_so() -> None:
-    # 1,024 tokens are 64 windows of 16 but 16 of 64; 127 tokens are 7 of 16.
-    assert codes(j(**TRACED)) == ["drawn_tokens"]
+    # 1,024 tokens are 64 windows of 16 but 16 of 64; 127 tokens are 7 of 16. One of ten layers is traced.
+    assert codes(j(**TRACED)) == ["drawn_tokens", "few_layers_traced"]
     short = {"kind": "zipf", "tokens_per_rank": 127, "exponent": 0.8, "seed": 1}
-    assert codes(j(**TRACED | {"layers": [{"layer_id": 3, "routing": short}]})) == ["few_windows", "drawn_tokens"]
+    assert codes(j(**TRACED | {"layers": [{"layer_id": 3, "routing": short}]}))[:2] == ["few_windows", "drawn_tokens"]
+    assert "few_layers_traced" not in codes(j(num_layers=1, slo_tpot_s=0.0022, **TRACED))
     real = {"kind": "mask", "source_rank": [0] * 256, "expert_ids": [[t % 16, (t * 7 + 3) % 16] for t in range(256)]}
     assert "drawn_tokens" not in codes(j(**TRACED | {"layers": [{"layer_id": 3, "routing": real}]}))
 

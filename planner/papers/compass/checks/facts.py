@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from functools import lru_cache
+from itertools import chain
 from typing import NamedTuple
 
-from planner.papers.compass.checks.ways import Ways
+import numpy as np
+import numpy.typing as npt
+
+from planner.papers.compass.checks.ways import Ways, ways_of
 from planner.papers.compass.problem import CompassProblem, Operator, Rules
 
 
@@ -61,15 +66,21 @@ def sequential_s(operator: Operator, of: Stages) -> float:
     return of.a_c + of.v_c + of.a_g + of.v_g
 
 
-def ways(problem: CompassProblem, operator: Operator, of: Stages) -> Ways:
-    """Everything the operator may do, switches apart."""
-    allowed, rules = operator.allowed_strategies, problem.launcher_rules
-    fused = operator.fused if "intra_fusion" in allowed and rules == "none" else ()
-    return Ways(
-        sequential_s(operator, of) if "sequential" in allowed else None,
-        _chunked_s(operator, of, startable(operator, rules)) if "inter_decom" in allowed else {},
-        dict(sorted((kernel.id, kernel.time_s) for kernel in fused)),
-    )
+def ways(problem: CompassProblem, of: Sequence[Stages]) -> list[Ways]:
+    """Everything every operator may do, switches apart."""
+    rules = problem.launcher_rules
+    offered = []
+    for operator, each, chunked_s in zip(problem.operators, of, _chunked_s(problem, of), strict=True):
+        allowed = operator.allowed_strategies
+        fused = operator.fused if "intra_fusion" in allowed and rules == "none" else ()
+        offered.append(
+            ways_of(
+                sequential_s(operator, each) if "sequential" in allowed else None,
+                chunked_s,
+                dict(sorted([(kernel.id, kernel.time_s) for kernel in fused])) if fused else {},
+            )
+        )
+    return offered
 
 
 def stages(operator: Operator) -> Stages:
@@ -80,14 +91,31 @@ def stages(operator: Operator) -> Stages:
     return Stages(comm.startup_s, comm.payload_s, gemm.startup_s, gemm.payload_s, mu.comm, mu.gemm)
 
 
-def _chunked_s(operator: Operator, of: Stages, legal: tuple[int, ...]) -> dict[int, float]:
-    """Equation 2 [s], or what the table says, by degree."""
-    if operator.inter_decom_table is not None:
-        listed = {point.degree: point.time_s for point in operator.inter_decom_table}
-        return {d: listed[d] for d in legal if d in listed}
-    if operator.comm is None:
-        return {}
-    a_c, v_c, a_g, v_g, mu_c, mu_g = of
-    return {
-        d: max(mu_c * (a_c + v_c / d), mu_g * (a_g + v_g / d)) * (d - 1) + (a_c + a_g) + (v_c + v_g) / d for d in legal
-    }
+def columns(of: Sequence[Stages]) -> npt.NDArray[np.float64]:
+    """The fields of all operators' stages, one a row."""
+    return np.fromiter(chain.from_iterable(of), np.float64, 6 * len(of)).reshape(-1, 6).T
+
+
+def _chunked_s(problem: CompassProblem, of: Sequence[Stages]) -> list[dict[int, float]]:
+    """Equation 2 [s], or what the table says, by degree; of every operator."""
+    legal = [
+        startable(operator, problem.launcher_rules) if "inter_decom" in operator.allowed_strategies else ()
+        for operator in problem.operators
+    ]
+    modelled = [
+        () if operator.comm is None or operator.inter_decom_table is not None else degrees
+        for operator, degrees in zip(problem.operators, legal, strict=True)
+    ]
+    d = np.array([degree for degrees in modelled for degree in degrees], dtype=np.float64)
+    a_c, v_c, a_g, v_g, mu_c, mu_g = np.repeat(columns(of), [len(degrees) for degrees in modelled], axis=1)
+    slower = np.maximum(mu_c * (a_c + v_c / d), mu_g * (a_g + v_g / d))
+    times = iter((slower * (d - 1) + (a_c + a_g) + (v_c + v_g) / d).tolist())
+    found = []
+    for operator, all_, degrees in zip(problem.operators, legal, modelled, strict=True):
+        if operator.inter_decom_table is not None:
+            listed = {point.degree: point.time_s for point in operator.inter_decom_table}
+            found.append({degree: listed[degree] for degree in all_ if degree in listed})
+        else:
+            # Of one long row of times each operator takes its own: a zip that ends first by degrees takes no more.
+            found.append(dict(zip(degrees, times, strict=False)))
+    return found

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import NamedTuple
 
 TOLERANCE = 1e-9
@@ -25,32 +24,40 @@ class Way(NamedTuple):
         return self.strategy if self.variant is None else f"{self.strategy} {self.variant}"
 
 
-@dataclass(frozen=True)
-class Ways:
-    """Seconds of one call by what is done; each part in the order of ties, and the parts in this order."""
+class Ways(NamedTuple):
+    """Seconds of one call by what is done; each part in the order of ties, and the parts in this order.
+
+    ``ascending_s`` are all of them by size, two infinities behind.
+    """
 
     sequential_s: float | None
     chunked_s: dict[int, float]
     fused_s: dict[str, float]
+    ascending_s: list[float]
 
     def seconds(self, way: Way) -> float | None:
-        """Of one way; None where it is not offered."""
-        if way.strategy == "sequential":
-            return self.sequential_s
+        """Of one way; None where it is not offered: a degree goes with chunks alone, a variant with fused kernels."""
         if way.strategy == "inter_decom":
-            return self.chunked_s.get(way.degree)
-        return self.fused_s.get(way.variant or "")
+            return self.chunked_s.get(way.degree) if way.variant is None else None
+        if way.degree != 1:
+            return None
+        if way.strategy == "sequential":
+            return self.sequential_s if way.variant is None else None
+        return None if way.variant is None else self.fused_s.get(way.variant)
 
-    def least_s(self, without: Way | None = None) -> float:
-        """The least time, of all or of the others; infinity where there is none."""
-        strategy = None if without is None else without.strategy
-        chunked, fused = self.chunked_s, self.fused_s
-        if without is not None and strategy == "inter_decom":
-            chunked = {d: time_s for d, time_s in chunked.items() if d != without.degree}
-        if without is not None and strategy == "intra_fusion":
-            fused = {variant: time_s for variant, time_s in fused.items() if variant != without.variant}
-        alone_s = math.inf if self.sequential_s is None or strategy == "sequential" else self.sequential_s
-        return min(alone_s, min(chunked.values(), default=math.inf), min(fused.values(), default=math.inf))
+    def least_s(self) -> float:
+        """The least time; infinity where there is none."""
+        return self.ascending_s[0]
+
+    def least_other_s(self, way: Way) -> float:
+        """The least time of all but one; infinity where there is none."""
+        least_s = self.ascending_s[0]
+        return least_s if self.seconds(way) != least_s else self.ascending_s[1]
+
+    def is_alone_best(self, way: Way) -> bool:
+        """Whether nothing else is near a tie with it."""
+        least_s, next_s, *_ = self.ascending_s
+        return self.seconds(way) == least_s and next_s > least_s * (1 + TOLERANCE) * (1 + EDGE)
 
     def best(self) -> list[Way]:
         """What may be called the first of those that tie with the least.
@@ -78,7 +85,16 @@ class Ways:
 
     def only(self, overlap: bool) -> Ways:
         """Those that overlap, or those that do not."""
-        return Ways(None, self.chunked_s, self.fused_s) if overlap else Ways(self.sequential_s, {}, {})
+        return ways_of(None, self.chunked_s, self.fused_s) if overlap else ways_of(self.sequential_s, {}, {})
+
+
+def ways_of(sequential_s: float | None, chunked_s: dict[int, float], fused_s: dict[str, float]) -> Ways:
+    """With their times by size."""
+    times = [*chunked_s.values(), *fused_s.values(), math.inf, math.inf]
+    if sequential_s is not None:
+        times.append(sequential_s)
+    times.sort()
+    return Ways(sequential_s, chunked_s, fused_s, times)
 
 
 def agree(stated: float, recomputed: float) -> bool:

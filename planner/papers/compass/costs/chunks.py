@@ -108,13 +108,21 @@ def _comm_seconds(setting: Setting, which: Ints, degrees: Floats) -> Priced:
     return Priced(np.where(hop, seconds / np.maximum(ranks - 1.0, 1.0), seconds), source)
 
 
+_BETWEEN = "Describe the link between nodes in the cluster, or import a log"
+_WITHIN = "Import a log of this node's collectives, or choose a tp_size that was measured: import one"
+
+
 @contextmanager
 def _rows_of(setting: Setting, family: str) -> Iterator[None]:
     """A profile's complaint becomes the planner's, with the field that can change it."""
     try:
         yield
     except ProfileError as error:
-        raise BadInputError(error.message, code=error.code, where=_place(setting, family, error)) from None
+        message = error.message
+        if family in COLLECTIVES and setting.cluster.num_ranks <= setting.given.ranks.gpus_per_node:
+            # There is one node: no link between nodes can price its collectives.
+            message = message.replace(_BETWEEN, _WITHIN)
+        raise BadInputError(message, code=error.code, where=_place(setting, family, error)) from None
 
 
 def _place(setting: Setting, family: str, error: ProfileError) -> str:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from planner.derivation.references import input_errors, located
 from planner.errors import BadInputError
-from planner.papers.compass.costs.pairs import dropped_names, expert_pairs, pairs_of
+from planner.papers.compass.costs.pairs import dropped_pairs, expert_pairs, pairs_of
 from planner.papers.compass.costs.setting import Setting
 from planner.papers.compass.costs.tensor_parallel import cuts
 from planner.papers.compass.derived import Derive
@@ -29,16 +29,18 @@ def setting_of(given: Derive, rules: Rules, profile: Profile, cluster: Cluster, 
         geometry = load_model(located(given.model, folder)) if isinstance(given.model, str) else given.model.geometry()
     with input_errors("derive.tp_size"):
         found = cuts(geometry, given.tp_size)
-    pairs, experts = pairs_of(given, found, rules), None
+    pairs, dropped, experts = pairs_of(given, found, rules), dropped_pairs(given, found, rules), None
     if given.expert_parallel_size is not None:
         kind, layers = _experts(given, geometry)
+        experts = kind
+        dispatched = expert_pairs(given, geometry.hidden, kind, layers)
         if rules == "none":
-            experts = kind
-            pairs += expert_pairs(given, geometry.hidden, kind, layers)
+            pairs += dispatched
+        else:
+            dropped += dispatched
     if not pairs:
         message = f"{geometry.name} has no GEMM with a collective in this layout"
         raise BadInputError(message, code="out_of_range", where=MODEL)
-    dropped = () if rules == "none" else dropped_names(given, found)
     return Setting(given, rules, geometry, experts, found, pairs, dropped, profile, cluster)
 
 

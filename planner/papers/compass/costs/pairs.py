@@ -8,11 +8,11 @@ gradients of what they returned.
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from planner.papers.compass.costs.tensor_parallel import Cut
+from planner.papers.compass.costs.tiles import tile_of
 from planner.papers.compass.derived import Derive
 from planner.papers.compass.problem import AG_NAMES, RS_NAMES, Op, Rules
 from profiles.geometry.feed_forward import Experts
@@ -47,6 +47,11 @@ class Pair:
     multiple: int
     count: int
 
+    @property
+    def ring(self) -> int | None:
+        """The ranks of the ring that moves its shards; None where chunks are of any number."""
+        return self.ranks if self.cutting == "shards" else None
+
 
 def pairs_of(given: Derive, cuts: tuple[Cut, ...], rules: Rules) -> tuple[Pair, ...]:
     """All pairs of tensor parallelism that the rules let overlap, in the order of the layer; forward first."""
@@ -56,9 +61,11 @@ def pairs_of(given: Derive, cuts: tuple[Cut, ...], rules: Rules) -> tuple[Pair, 
     return tuple(_told_apart(found))
 
 
-def dropped_names(given: Derive, cuts: tuple[Cut, ...]) -> tuple[str, ...]:
-    """The pairs that TransformerEngine overlaps in bulk with something else, or not at all."""
-    return tuple(sorted({pair.id for pair in _every(given, cuts, "transformer_engine") if pair.gemm_name is None}))
+def dropped_pairs(given: Derive, cuts: tuple[Cut, ...], rules: Rules) -> tuple[Pair, ...]:
+    """Those that TransformerEngine overlaps in bulk with something else, or not at all."""
+    if rules == "none":
+        return ()
+    return tuple(pair for pair in _every(given, cuts, rules) if pair.gemm_name is None)
 
 
 def _every(given: Derive, cuts: tuple[Cut, ...], rules: Rules) -> list[Pair]:
@@ -85,7 +92,7 @@ def expert_pairs(given: Derive, hidden: int, experts: Experts, layers: int) -> t
             n=experts.ffn,
             k=hidden,
             extent=own,
-            multiple=given.split_multiple,
+            multiple=tile_of(given, own, None),
             count=layers * given.micro_batches,
         )
         for name in names
@@ -134,11 +141,11 @@ def _pair(given: Derive, cut: Cut, op: Op, way: str, shape: tuple[int, int], rul
 def _cutting(given: Derive, op: Op, n: int, rules: Rules) -> tuple[Cutting, int, int]:
     """What is cut, E and e. Rows of a chunk that is gathered or scattered must divide among ranks."""
     if rules == "transformer_engine":
-        cut: tuple[Cutting, int] = ("shards", given.tokens) if op == "ag_gemm" else ("features", n)
-        return *cut, given.split_multiple
-    if op == "gemm_ar":
-        return "rows", given.tokens, given.split_multiple
-    return "rows", given.tokens, math.lcm(given.split_multiple, given.tp_size)
+        if op == "ag_gemm":
+            return "shards", given.tokens, tile_of(given, given.tokens, given.tp_size)
+        return "features", n, tile_of(given, n, None)
+    among = 1 if op == "gemm_ar" else given.tp_size
+    return "rows", given.tokens, tile_of(given, given.tokens, None, among)
 
 
 def _told_apart(pairs: list[Pair]) -> list[Pair]:

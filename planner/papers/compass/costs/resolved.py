@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from planner.derivation.account import Error, weighted_error
 from planner.derivation.clusters import hardware_account, name_only
 from planner.json_text import Json
+from planner.papers.compass.costs.own import names_only
 from planner.papers.compass.costs.pairs import COLLECTIVE
 from planner.papers.compass.costs.setting import Setting
 from planner.papers.compass.costs.stages import Stages
@@ -17,10 +18,14 @@ from profiles.experts import whole_formula
 def resolved_of(written: Derive, setting: Setting, stages: Sequence[Stages], rest: dict[str, float]) -> Json:
     """The derive object after defaults and overrides, and under ``resolved`` what it led to."""
     document, resolved = hardware_account(written, setting.cluster)
+    given = setting.given
     name_only(document, "model")
+    names_only(document)
     resolved["model"] = {"name": setting.geometry.name, "layers": setting.geometry.num_layers}
-    resolved["tokens"] = setting.given.tokens
-    resolved["operators"] = {part.pair.id: _account(part) for part in sorted(stages, key=lambda part: part.pair.id)}
+    resolved["tokens"] = given.tokens
+    resolved["operators"] = {
+        part.pair.id: _account(part, given) for part in sorted(stages, key=lambda part: part.pair.id)
+    }
     covered = {
         "gemm_s": _total([part.gemm_s for part in stages], stages),
         "collective_s": _total([part.comm_s for part in stages], stages),
@@ -32,11 +37,13 @@ def resolved_of(written: Derive, setting: Setting, stages: Sequence[Stages], res
 def error_of(setting: Setting, stages: Sequence[Stages]) -> dict[str, float] | None:
     """The profile's stored error over the families used, weighted by their time in sequence.
 
-    Links across nodes are stated, or have an error of their own, and are left out.
+    Links across nodes are stated, or have an error of their own, and are left out, as are operators that were measured.
     """
     dtype, times = setting.given.dtype, dict[str, float]()
     for part in stages:
         pair = part.pair
+        if pair.id in setting.given.runs or pair.id in setting.given.stages:
+            continue
         product = f"moe_gemm/{dtype}" if pair.cutting == "experts" else f"gemm/{dtype}"
         times[product] = times.get(product, 0.0) + pair.count * part.gemm_s
         if pair.ranks <= setting.given.ranks.gpus_per_node:
@@ -59,14 +66,16 @@ def _expert_error(setting: Setting) -> Error | None:
     return whole_formula(setting.profile, given.workload, given.dtype).error
 
 
-def _account(part: Stages) -> Json:
+def _account(part: Stages, given: Derive) -> Json:
     pair = part.pair
+    priced = "lines" if part.table is None else "table"
+    decided_by = "runs" if pair.id in given.runs else "stages" if pair.id in given.stages else priced
     return {
         "collective": COLLECTIVE[pair.op],
         "message_bytes": pair.message_bytes,
         "gemm": {"m": pair.m, "n": pair.n, "k": pair.k},
         "cut": pair.cutting,
-        "decided_by": "table" if part.table is not None else "lines",
+        "decided_by": decided_by,
         "collective_s": float(f"{part.comm_s:.8e}"),
         "gemm_s": float(f"{part.gemm_s:.8e}"),
         "lines_off": None if part.comm is None or part.gemm is None else max(part.comm.worst, part.gemm.worst),

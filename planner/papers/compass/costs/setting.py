@@ -25,8 +25,8 @@ Ints = npt.NDArray[np.int64]
 class Setting:
     """A derived problem after everything it names was looked up; ``given`` has its ranks written out.
 
-    ``experts`` are those of its layers where their dispatch is among the pairs, else None. ``cuts`` are all weights
-    that tensor parallelism cuts, ``dropped`` the names of their pairs that the launcher's rules leave out.
+    ``experts`` are those of its layers where their dispatch is among the pairs or left out of them, else None. ``cuts``
+    are all weights that tensor parallelism cuts, ``dropped`` the pairs that the launcher's rules leave out.
     """
 
     given: Derive
@@ -35,7 +35,7 @@ class Setting:
     experts: Experts | None
     cuts: tuple[Cut, ...]
     pairs: tuple[Pair, ...]
-    dropped: tuple[str, ...]
+    dropped: tuple[Pair, ...]
     profile: Profile
     cluster: Cluster
 

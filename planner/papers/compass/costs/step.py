@@ -3,16 +3,20 @@
 Told, never decided: it says how much of a step the choice is about. Left out as well: embedding, head, norms and other
 element-wise work; the optimizer; other parallel dimensions; what every rank holds whole (router, down-projections of
 latent attention); weight gradients of experts; the all-gather of inputs for weight gradients, which Megatron hides
-behind a product; and the reduce-scatters that TransformerEngine hides behind weight gradients.
+behind a product. Pairs that a launcher's rules leave out are here whole, one stage after the other: in sequence a step
+takes the same under all rules, though TransformerEngine may hide their reduce-scatters behind weight gradients.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 
 from planner.derivation.account import nine_digits
+from planner.errors import BadInputError
+from planner.papers.compass.costs.chunks import chunks_of
 from planner.papers.compass.costs.setting import Setting
 from profiles.errors import ProfileError
 from profiles.geometry.attention import Attention, GroupedAttention
@@ -30,11 +34,15 @@ def beside(setting: Setting) -> tuple[dict[str, float], list[str]]:
     parts["other GEMMs"] = lambda: _other_gemms(setting)
     if setting.experts is not None:
         parts["expert results"] = lambda: _combine(setting)
+    if setting.dropped:
+        parts["collectives of other GEMMs"] = lambda: _dropped(setting, experts=False)
+    if any(pair.cutting == "experts" for pair in setting.dropped):
+        parts["experts and their dispatch"] = lambda: _dropped(setting, experts=True)
     seconds, missing = {}, []
     for name, price in parts.items():
         try:
             found = price()
-        except ProfileError:
+        except (ProfileError, BadInputError):
             missing.append(name)
             continue
         if found > 0:
@@ -89,9 +97,22 @@ def _other_gemms(setting: Setting) -> float:
     return _gemms(setting, [(given.tokens, *shape, count) for shape, count in alone.items() if count > 0])
 
 
+def _dropped(setting: Setting, experts: bool) -> float:
+    """Pairs that the rules leave out: of experts both stages, of others the collective, whose GEMM is counted already.
+
+    Seconds of a micro-batch.
+    """
+    pairs = tuple(pair for pair in setting.dropped if (pair.cutting == "experts") == experts)
+    none = np.array([], dtype=np.int64)
+    whole = chunks_of(replace(setting, pairs=pairs), [none] * len(pairs)) if pairs else []
+    times = [one.pair.count * float(one.comm[0] + (one.gemm[0] if experts else 0.0)) for one in whole]
+    return sum(times) / setting.given.micro_batches
+
+
 def _combine(setting: Setting) -> float:
     """The results' way back and, backward, the gradients' way to the tokens: no GEMM hides behind either here."""
-    given, [pair, *_] = setting.given, [pair for pair in setting.pairs if pair.cutting == "experts"]
+    every = setting.pairs + setting.dropped
+    given, [pair, *_] = setting.given, [pair for pair in every if pair.cutting == "experts"]
     layers = pair.count // given.micro_batches
     message = pair.message_bytes / given.gathered_bytes * given.reduced_bytes
     if pair.ranks > given.ranks.gpus_per_node:

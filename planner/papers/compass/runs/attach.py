@@ -9,9 +9,10 @@ from planner.beside import Beside, Found, add_digest, find
 from planner.errors import BadInputError
 from planner.paper import Attached
 from planner.papers.compass.problem import CompassProblem, Contention, Operator, Point
-from planner.papers.compass.runs.document import Fit
+from planner.papers.compass.runs.document import Fit, Sequential
 from planner.papers.compass.runs.files import read_runs, read_stages
 from planner.papers.compass.runs.fitting import Curves, believed, fit_contention, fit_curves, fit_line
+from planner.papers.compass.runs.units import refuse_other_unit, refuse_slower
 from planner.validation import validate
 
 WELL_LINED = 0.05
@@ -47,6 +48,8 @@ def _with_stages(operator: Operator, beside: Beside, files: dict[str, str]) -> O
         "stages": None,
         "fit": fit,
     }
+    if operator.sequential_time_s is not None and not _is_stated(operator):
+        changes |= {"sequential_time_s": None, "sequential_sources": None}
     return _changed(operator, changes)
 
 
@@ -62,22 +65,38 @@ def _with_runs(operator: Operator, beside: Beside, files: dict[str, str]) -> Ope
             raise BadInputError(message, code="illegal_degree", where=where)
         by_degree.setdefault(degree, []).append(time_s)
     times = {degree: float(median(each)) for degree, each in sorted(by_degree.items())}
+    refuse_other_unit(operator, times, found.name, where)
     changes: dict[str, object] = {"runs": None}
-    alone_s = times.pop(1, None)
-    if alone_s is not None and operator.sequential_time_s is None:
+    alone_s, stated = times.pop(1, None), _is_stated(operator)
+    if alone_s is None and operator.sequential_time_s is None and operator.comm is None:
+        message = (
+            f"{found.name} holds no run of degree 1, which is the time in sequence, and the operator has neither "
+            '"sequential_time_s" nor "comm" with "gemm"'
+        )
+        raise BadInputError(message, code="missing_field", where=where)
+    if alone_s is not None and not stated:
         changes["sequential_time_s"] = alone_s
         changes["sequential_sources"] = MEASURED
     if times:
         degrees, seconds = list(times), list(times.values())
         changes["inter_decom_table"] = tuple(Point(degree=d, time_s=time_s) for d, time_s in times.items())
         changes["table_sources"] = MEASURED
-        changes["fit"] = _fit(operator.fit, fit_curves(degrees, seconds), times)
+        sequential: Sequential = "stated" if stated else "modelled" if alone_s is None else "measured"
+        changes["fit"] = _fit(operator.fit, fit_curves(degrees, seconds), times, sequential)
         if operator.comm is not None and operator.gemm is not None and operator.contention == Contention():
-            changes["contention"] = fit_contention(operator.comm, operator.gemm, degrees, seconds)
+            slower = fit_contention(operator.comm, operator.gemm, degrees, seconds)
+            refuse_slower(slower, found.name, where)
+            changes["contention"] = Contention(comm=slower.comm, gemm=slower.gemm)
     return _changed(operator, changes)
 
 
-def _fit(before: Fit | None, curves: Curves | None, times: dict[int, float]) -> Fit:
+def _is_stated(operator: Operator) -> bool:
+    """Whether its time in sequence is somebody's word; one composed from rows has sources, none of them stated."""
+    sources = operator.sequential_sources
+    return operator.sequential_time_s is not None and (sources is None or sources.stated > 0)
+
+
+def _fit(before: Fit | None, curves: Curves | None, times: dict[int, float], sequential: Sequential) -> Fit:
     """How the curves stand to the runs, beside what the sweeps' lines said."""
     table_degree = min(times, key=lambda d: (times[d], d))
     fit_degree = None if curves is None else min(times, key=lambda d: (curves.at(d), d))
@@ -91,6 +110,7 @@ def _fit(before: Fit | None, curves: Curves | None, times: dict[int, float]) -> 
         regret=regret,
         comm_relative_error=None if before is None else before.comm_relative_error,
         gemm_relative_error=None if before is None else before.gemm_relative_error,
+        sequential=sequential,
         reliable=reliable,
     )
 

@@ -2,11 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from pydantic import Field
 
 from planner.validation import Document, Many
+
+ENOUGH_DEGREES, ENOUGH_SPAN = 4, 8
+"""Degrees, and the largest over the smallest, from which on a fit may be believed."""
+WELL_FITTED, WELL_CHOSEN = 0.05, 0.01
+"""Largest relative error of a fit that is believed, and the largest regret of the degree it picks."""
+
+Sequential = Literal["measured", "stated", "modelled"]
+"""Where a time in sequence comes from: a run of degree 1, who wrote the problem, or stages and rows."""
 
 FilePath = Annotated[str, Field(min_length=1, max_length=1000)]
 
@@ -51,4 +59,7 @@ class Fit(Document):
     regret: float | None = Field(default=None, description="what the curves' degree costs over the table's, relative")
     comm_relative_error: float | None = Field(default=None, description="largest, of the line through the sweep")
     gemm_relative_error: float | None = Field(default=None, description="largest, of the line through the sweep")
+    sequential: Sequential | None = Field(
+        default=None, description="what the time in sequence beside the runs is: a run of degree 1, stated, or modelled"
+    )
     reliable: bool = Field(description="no error above 5 %, regret at most 1 %, degrees enough")

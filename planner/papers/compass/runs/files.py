@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import csv
 import io
-import math
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from planner.errors import BadInputError
+from planner.papers.compass.problem import LEAST_S
 
 MAX_BYTES = 2**24
 MAX_SECONDS = 1e15
 MAX_SIZE = 1e24
+MOST_SHOWN = 20
+"""Characters of a field that a message repeats."""
 
 _WHOLE = re.compile(r"[0-9]{1,18}")
 _DECIMAL = re.compile(r"[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]{1,4})?")
@@ -70,8 +72,7 @@ def _rows(path: Path, columns: tuple[str, ...], where: str) -> Iterator[tuple[in
             continue
         if header is None:
             if sorted(cells) != sorted(columns):
-                got = ",".join(cells)
-                raise wrong(f"expected the columns {','.join(columns)}, got {_shown(got)}", "missing_field")
+                raise wrong(_other_header(cells, columns), "missing_field")
             header = cells
             continue
         if len(cells) != len(header):
@@ -101,8 +102,8 @@ def _number(text: str, column: str, most: float, wrong: Wrong) -> float:
     if not _DECIMAL.fullmatch(text):
         raise wrong(f"expected {column}, a number, got {_shown(text)}", "wrong_type")
     value = float(text)
-    if not 0 < value <= most or not math.isfinite(value):
-        raise wrong(f"expected {column} above 0 and at most {most:g}, got {_shown(text)}", "out_of_range")
+    if not LEAST_S <= value <= most:
+        raise wrong(f"expected {column} above 0, from {LEAST_S:g} to {most:g}, got {_shown(text)}", "out_of_range")
     return value
 
 
@@ -113,5 +114,16 @@ def _fault(path: Path, line: int, where: str) -> Wrong:
     return wrong
 
 
+def _other_header(cells: list[str], columns: tuple[str, ...]) -> str:
+    """What is wrong with the first line, without showing more of a file than one short field."""
+    expected = f"expected a header of the columns {','.join(columns)}, separated by commas, and no others"
+    strange = next((cell for cell in cells if cell not in columns), None)
+    if strange is not None:
+        return f"{expected}, got {_shown(strange)}"
+    missing = next((column for column in columns if column not in cells), None)
+    return f"{expected}: {f'no {missing}' if missing else f'{len(cells)} fields'}"
+
+
 def _shown(text: str) -> str:
-    return f'"{text}"' if len(text) <= 60 else f'"{text[:57]}..."'
+    """A field of somebody's file, cut short: it may be a file of another kind."""
+    return f'"{text}"' if len(text) <= MOST_SHOWN else f'"{text[:MOST_SHOWN]}..."'

@@ -9,19 +9,16 @@ import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from planner.papers.compass.problem import Contention, Stage
-from planner.papers.compass.runs.document import Curve
+from planner.papers.compass.problem import Stage
+from planner.papers.compass.runs.document import ENOUGH_DEGREES, ENOUGH_SPAN, WELL_CHOSEN, WELL_FITTED, Curve
 from planner.papers.compass.times import Floats
 
 FEWEST_DEGREES = 3
 """A curve has three coefficients."""
-ENOUGH_DEGREES, ENOUGH_SPAN = 4, 8
-"""Degrees, and the largest over the smallest, from which on a fit may be believed."""
-WELL_FITTED, WELL_CHOSEN = 0.05, 0.01
-"""Largest relative error of a fit that is believed, and the largest regret of the degree it picks."""
 BEND = 4.0
 """How many times less variance two curves must leave than one."""
 
@@ -50,6 +47,13 @@ class Curves:
         """T(d) [s] of the curve whose degrees reach to ``d``."""
         curve = next((curve for curve in self.curves if d <= curve.to_degree), self.curves[-1])
         return curve.A_s * d + curve.B_s + curve.C_s / d
+
+
+class Slower(NamedTuple):
+    """How many times slower each stage runs beside the other, whatever the number."""
+
+    comm: float
+    gemm: float
 
 
 def fit_line(amounts: Sequence[float], seconds: Sequence[float]) -> Line:
@@ -83,7 +87,7 @@ def fit_curves(degrees: Sequence[int], seconds: Sequence[float]) -> Curves | Non
     return best
 
 
-def fit_contention(comm: Stage, gemm: Stage, degrees: Sequence[int], seconds: Sequence[float]) -> Contention:
+def fit_contention(comm: Stage, gemm: Stage, degrees: Sequence[int], seconds: Sequence[float]) -> Slower:
     """mu of each stage: the median over the degrees at which it is the slower one, never below 1."""
     found: dict[str, list[float]] = {"comm": [], "gemm": []}
     for d, time_s in zip(degrees, seconds, strict=True):
@@ -91,7 +95,7 @@ def fit_contention(comm: Stage, gemm: Stage, degrees: Sequence[int], seconds: Se
         if d > 1:
             found["comm" if t_c >= t_g else "gemm"].append((time_s - t_c - t_g) / ((d - 1) * max(t_c, t_g)))
     slower = {name: max(1.0, float(np.median(values))) for name, values in found.items() if values}
-    return Contention(comm=slower.get("comm", 1.0), gemm=slower.get("gemm", 1.0))
+    return Slower(slower.get("comm", 1.0), slower.get("gemm", 1.0))
 
 
 def believed(curves: Curves | None, degrees: Sequence[int], regret: float | None) -> bool:

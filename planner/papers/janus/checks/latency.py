@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from planner.papers.janus.checks.offers import Offer
-from planner.papers.janus.costs import ActivatedTable, Constant, Way
+from planner.papers.janus.costs import ActivatedTable, Constant, TwoPhase, Way
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -61,14 +61,12 @@ def tpot_s(offer: Offer, n_a: ArrayLike, n_e: ArrayLike, batch: ArrayLike) -> Fl
 
 def activated(offer: Offer, n_e: Ints, batch: Floats) -> Floats:
     """a_max: linear between the points of the grid."""
-    a_max = offer.a_max
-    grid = np.array(a_max.batch_grid, dtype=np.float64)
+    a_max, grid = offer.a_max, offer.grid
     after = np.clip(np.searchsorted(grid, batch), 1, len(grid) - 1)
     share = (batch - grid[after - 1]) / (grid[after] - grid[after - 1])
     if isinstance(a_max, ActivatedTable):
         row = np.searchsorted(np.array(a_max.expert_instances), n_e, side="right") - 1
-        values = np.array(a_max.values)
-        low, high = values[row, after - 1], values[row, after]
+        low, high = offer.values[row, after - 1], offer.values[row, after]
     else:
         low, high = (_bound(offer, a_max.kind, n_e, grid[place]) for place in (after - 1, after))
     return np.asarray(low * (1 - share) + high * share)
@@ -78,12 +76,12 @@ def _bound(offer: Offer, kind: str, n_e: Ints, batch: Floats) -> Floats:
     E, K, C = offer.problem.num_experts, offer.problem.top_k, offer.slots
     chance = 1 - (1 - K / E) ** batch
     each = np.full(np.shape(n_e), float(C)) if kind == "printed_bound" else E / n_e
-    variance = each * chance
+    variance, held = each * chance, np.full(np.shape(n_e), C)
     if kind == "binomial_bound":
-        # mean + deviation peaks where its slope in the chance is 0; past that the row stays level.
-        chance = np.minimum(chance, 0.5 + 0.5 * np.sqrt(each / (each + 2 * np.log(n_e))))
-        variance = each * chance * (1 - chance)
-    return np.minimum(np.minimum(C, K * batch), each * chance + np.sqrt(2 * variance * np.log(n_e)) + 1)
+        # What the fullest instance holds with one copy of each.
+        variance, held = variance * (1 - chance), np.minimum(C, -(-E // n_e))
+    raw = each * chance + np.sqrt(2 * variance * np.log(n_e)) + 1
+    return np.asarray(np.minimum(np.minimum(held, K * batch), raw))
 
 
 def _ways(offer: Offer, n_a: Ints, n_e: Ints, each: Floats) -> tuple[Floats, Floats, Floats]:
@@ -95,10 +93,16 @@ def _ways(offer: Offer, n_a: Ints, n_e: Ints, each: Floats) -> tuple[Floats, Flo
     sharing = np.minimum(n_a, comm.gpus_per_node)
     payload = each * sharing * comm.bytes_per_request
     nodes = -(-n_e // comm.gpus_per_node)
-    network_s = _seconds(comm.network, payload)
+    network_s = _seconds(comm.network, payload / lanes(comm, n_a, n_e))
     gather_s = np.where(sharing > 1, _seconds(comm.gather, payload), 0.0)
     rest_s = gather_s + _seconds(comm.reduce, payload) + network_s
     return nodes * network_s, network_s + _seconds(comm.multicast, payload), rest_s
+
+
+def lanes(comm: TwoPhase, n_a: ArrayLike, n_e: ArrayLike) -> Ints:
+    """Links of a node in use at once: each has an instance at both ends."""
+    ends = np.minimum(np.minimum(n_a, n_e), comm.gpus_per_node)
+    return np.asarray(np.minimum(ends, comm.links_per_node), dtype=np.int64)
 
 
 def _seconds(way: Way, payload_bytes: Floats) -> Floats:

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
 
 from planner.papers.janus.costs import (
     ActivatedBound,
@@ -42,6 +46,21 @@ class Offer:
         """Expert instances that hold every expert once."""
         return -(-self.problem.num_experts // self.slots)
 
+    @cached_property
+    def grid(self) -> NDArray[np.float64]:
+        """Batches of a_max [G]."""
+        return np.array(self.a_max.batch_grid, dtype=np.float64)
+
+    @cached_property
+    def values(self) -> NDArray[np.float64]:
+        """Of a table [R, G]."""
+        return np.array(self.a_max.values if isinstance(self.a_max, ActivatedTable) else (), dtype=np.float64)
+
+    @cached_property
+    def curves(self) -> dict[tuple[int, int], tuple[NDArray[np.float64], NDArray[np.float64]]]:
+        """Where TPOT may bend, and TPOT there, of pairs that were looked at: intervals of a series share pools."""
+        return {}
+
     @property
     def largest_batch(self) -> int:
         """The last point of the batch grid."""
@@ -64,6 +83,17 @@ class Offer:
             return 0.0
         amount = self.memory.attention_fixed_bytes
         return math.fsum(amount.values()) if isinstance(amount, dict) else amount
+
+    @property
+    def slots_fit(self) -> bool:
+        """Whether an expert instance has the memory of its slots, where bytes of one are stated."""
+        memory = self.memory
+        if memory is None or memory.expert_bytes_per_slot is None:
+            return True
+        amount = memory.expert_fixed_bytes or 0.0
+        beside = math.fsum(amount.values()) if isinstance(amount, dict) else amount
+        capacity = memory.capacity_bytes if memory.expert_capacity_bytes is None else memory.expert_capacity_bytes
+        return self.slots * memory.expert_bytes_per_slot + beside <= capacity * (1 + TOLERANCE)
 
     @property
     def request_bytes(self) -> float:

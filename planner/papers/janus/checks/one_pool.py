@@ -41,7 +41,7 @@ def _carries(problem: SizingProblem, told: Monolithic, N: int, demand: float) ->
 
 
 def _capacity(problem: SizingProblem) -> float:
-    return math.inf if problem.memory is None else problem.memory.capacity_bytes
+    return math.inf if problem.memory is None else problem.memory.capacity_bytes * (1 + TOLERANCE)
 
 
 def _bytes(problem: SizingProblem, told: Monolithic, hosted: int, each: float) -> float:

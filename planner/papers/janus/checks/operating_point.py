@@ -6,10 +6,12 @@ from functools import lru_cache
 
 import numpy as np
 
-from planner.papers.janus.checks.latency import Floats, tpot_s
+from planner.papers.janus.checks.latency import Floats, lanes, tpot_s
 from planner.papers.janus.checks.offers import Offer
 from planner.papers.janus.costs import TwoPhase
 
+CURVES = 1024
+"""Pairs whose TPOT is kept."""
 MESH = 64
 """Batches of the geometric mesh that is looked at besides the breakpoints."""
 
@@ -19,8 +21,8 @@ def smallest_batch(offer: Offer, n_a: int, n_e: int, demand: float, margin: floa
 
     With a ``margin`` a point where lambda x TPOT only just falls to the batch, within it relatively, does not count.
     """
-    points = breakpoints(offer, n_a, n_e)
-    wanted = demand * tpot_s(offer, n_a, n_e, points)
+    points, there_s = _curve(offer, n_a, n_e)
+    wanted = demand * there_s
     met = np.flatnonzero(wanted <= points * (1 - margin))
     if not len(met):
         return None
@@ -31,6 +33,17 @@ def smallest_batch(offer: Offer, n_a: int, n_e: int, demand: float, margin: floa
     behind, ahead = wanted[after - 1] - points[after - 1], points[after] - wanted[after]
     step = points[after] - points[after - 1]
     return float(points[after - 1] + step * behind / (behind + ahead)) if behind > 0 else float(points[after - 1])
+
+
+def _curve(offer: Offer, n_a: int, n_e: int) -> tuple[Floats, Floats]:
+    """The breakpoints of a pair, and TPOT there."""
+    known = offer.curves.get((n_a, n_e))
+    if known is None:
+        if len(offer.curves) >= CURVES:
+            offer.curves.clear()
+        points = breakpoints(offer, n_a, n_e)
+        known = offer.curves[n_a, n_e] = points, tpot_s(offer, n_a, n_e, points)
+    return known
 
 
 def breakpoints(offer: Offer, n_a: int, n_e: int) -> Floats:
@@ -44,7 +57,7 @@ def breakpoints(offer: Offer, n_a: int, n_e: int) -> Floats:
     comm = offer.comm
     if isinstance(comm, TwoPhase):
         more = -(-n_e // comm.gpus_per_node) - 1
-        slope = more * comm.network.beta_s_per_byte - comm.multicast.beta_s_per_byte
+        slope = more * comm.network.beta_s_per_byte / float(lanes(comm, n_a, n_e)) - comm.multicast.beta_s_per_byte
         if slope != 0:
             payload = (comm.multicast.alpha_s - more * comm.network.alpha_s) / slope
             found.append(payload * n_a / (min(n_a, comm.gpus_per_node) * comm.bytes_per_request))

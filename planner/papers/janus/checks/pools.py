@@ -68,6 +68,9 @@ def check_pools(
         used, most = offer.bytes_of(requests_of(stated.batch, stated.n_a)), offer.memory.capacity_bytes
         if used > most * (1 + TOLERANCE):
             found.add("attention_memory", f"needs {used!r} bytes, there are {most!r}", stated.at("attention_instances"))
+    if not offer.slots_fit:
+        message = f"the {offer.slots} slots of an instance do not fit its memory"
+        found.add("expert_memory", message, stated.at("expert_instances"))
     return Recomputed(offer, layer, offer.objective(stated.n_a, stated.n_e))
 
 

@@ -69,6 +69,7 @@ def carriers(offers: Iterable[Offer], demand: float, low: float, high: float) ->
     kept = [
         (offer.objective(int(n_a), int(n_e)), offer, int(n_a), int(n_e))
         for offer in offers
+        if offer.slots_fit
         for some in _pairs(offer, low, high)
         for n_a, n_e in zip(*_tried(offer, demand, *some), strict=True)
     ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from itertools import chain, pairwise
 
 from planner.findings import Findings
@@ -14,6 +15,8 @@ from planner.papers.janus.problem import ScalingProblem
 from planner.papers.janus.solution import ScalingSolution
 from planner.printable import printable
 
+LISTED = 6
+"""The plan and five others, where so many carry the demand."""
 ROOM = 1e-8
 """How much further than the stated objective the search for better pools looks, relatively."""
 
@@ -106,9 +109,11 @@ def _check_ranking(known: dict[str | None, Offer], demand: float, listed: list[R
     plan, last = listed[0], listed[-1]
     pools = {ranked.pools for ranked in listed}
     below = plan.objective * (1 - TOLERANCE)
+    # Fewer than are listed usually are all that there are.
+    furthest = math.inf if len(listed) < LISTED else max(plan.objective, last.objective) * (1 + ROOM)
     for ranked in chain(
         carriers(known.values(), demand, 0.0, below),
-        carriers(known.values(), demand, below, max(plan.objective, last.objective) * (1 + ROOM)),
+        carriers(known.values(), demand, below, furthest),
     ):
         if ranked.pools in pools:
             continue
@@ -120,8 +125,12 @@ def _check_ranking(known: dict[str | None, Offer], demand: float, listed: list[R
             message = f"{_named(ranked)} come before the last one and are not listed"
             found.add("alternatives_incomplete", message, "alternatives")
             return
+        if len(listed) < LISTED:
+            message = f"{len(listed)} are listed, expected {LISTED}: {_named(ranked)} carry the demand too"
+            found.add("alternatives_incomplete", message, "alternatives")
+            return
 
 
 def _named(ranked: Ranked) -> str:
     of = "" if ranked.device is None else f" of {printable(ranked.device)[:60]}"
-    return f"{ranked.n_a} attention and {ranked.n_e} expert instances{of}"
+    return f"{ranked.n_a} attention and {ranked.n_e} expert instance{'s' if ranked.n_e != 1 else ''}{of}"

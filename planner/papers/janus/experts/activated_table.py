@@ -5,11 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from planner.attribution import Sources
+from planner.documents import digest
 from planner.errors import BadInputError
-from planner.papers.janus.costs import ActivatedByRouting, ActivatedTable
+from planner.papers.janus.costs import Activated, ActivatedByRouting, ActivatedTable
 from planner.papers.janus.experts.layers import most_placeable, placed_of, refuse_large, tokens_of
+from planner.papers.janus.experts.usual_grid import usual_grid
 from planner.papers.janus.experts.windows import MOST_WINDOWS, row, windows_of
 from planner.papers.janus.problem import SizingProblem
+from planner.papers.janus.shown.words import many
 
 ROWS = 16
 """Rows of a table whose rows are not stated."""
@@ -29,11 +32,11 @@ def activated_table(
     ``place`` is the path of ``wanted`` in the problem. Raises BadInputError where a layer has not a single window of
     some batch, a row cannot hold all experts, or the table would be too large to make.
     """
-    E, grid = problem.num_experts, wanted.batch_grid
+    E, grid = problem.num_experts, wanted.batch_grid or usual_grid(problem, place)
     if slots < E:
         most_instances = min(most_instances, most_placeable(E, slots))
     sizes = wanted.expert_instances or usual_sizes(-(-E // slots), most_instances)
-    _refuse(problem, wanted, sizes, slots, place)
+    _refuse(problem, len(grid), sizes, slots, place)
     sums = np.zeros((len(sizes), len(grid)))
     counts = np.zeros(len(grid), np.int64)
     measured = 0
@@ -42,7 +45,7 @@ def activated_table(
         short = [number for number, size in enumerate(grid) if size > len(tokens.ids)]
         if short:
             message = (
-                f"layer {layer.layer_id} has {len(tokens.ids):,} tokens (layers.{index}), which is no window of "
+                f"layer {layer.layer_id} has {many(len(tokens.ids), 'token')} (layers.{index}), which is no window of "
                 f"{grid[short[0]]:,}: end the grid there, or give a longer trace"
             )
             raise BadInputError(message, code="out_of_range", where=f"{place}.batch_grid.{short[0]}")
@@ -60,7 +63,39 @@ def activated_table(
         statistic=wanted.statistic,
         windows=tuple(counts.tolist()),
         sources=Sources(measured=measured / layers, modelled=1 - measured / layers),
+        layers_sha256=layers_digest(problem, slots),
     )
+
+
+def layers_digest(problem: SizingProblem, slots: int) -> str:
+    """sha256 of all that a table is read off but its grid and sizes: the traced layers, E, K and C."""
+    layers = sorted(problem.layers, key=lambda layer: layer.layer_id)
+    return digest(
+        {
+            "layers": [layer.model_dump(exclude_none=True) for layer in layers],
+            "num_experts": problem.num_experts,
+            "top_k": problem.top_k,
+            "slots_per_instance": slots,
+        }
+    )
+
+
+def read_off(problem: SizingProblem, a_max: Activated, slots: int, place: str) -> ActivatedByRouting | None:
+    """How the layers are to be read into a table: as asked for, or as a table was whose layers are others now.
+
+    None for an a_max that is not of layers, or of these. ``place`` is its path. Raises BadInputError (missing_field)
+    for a table of layers where there are none.
+    """
+    if not isinstance(a_max, ActivatedTable):
+        return a_max if isinstance(a_max, ActivatedByRouting) else None
+    if a_max.layers_sha256 is None or a_max.layers_sha256 == layers_digest(problem, slots):
+        return None
+    if not problem.layers:
+        message = "the table was read off layers, and there are none: state them, or leave out layers_sha256 to keep it"
+        raise BadInputError(message, code="missing_field", where=f"{place}.layers_sha256")
+    fewest = -(-problem.num_experts // slots)
+    sizes = tuple(dict.fromkeys((fewest, *(size for size in a_max.expert_instances if size > fewest))))
+    return ActivatedByRouting(batch_grid=a_max.batch_grid, expert_instances=sizes, statistic=a_max.statistic or "mean")
 
 
 def usual_sizes(fewest: int, most: int) -> tuple[int, ...]:
@@ -74,14 +109,14 @@ def usual_sizes(fewest: int, most: int) -> tuple[int, ...]:
     return tuple(sizes)
 
 
-def _refuse(problem: SizingProblem, wanted: ActivatedByRouting, sizes: tuple[int, ...], slots: int, place: str) -> None:
+def _refuse(problem: SizingProblem, points: int, sizes: tuple[int, ...], slots: int, place: str) -> None:
     E, layers = problem.num_experts, len(problem.layers)
     if sizes[0] * slots < E:
         message = (
             f"expected numbers from {-(-E // slots)} on, the fewest instances that hold all experts, got {sizes[0]}"
         )
         raise BadInputError(message, code="out_of_range", where=f"{place}.expert_instances.0")
-    if len(wanted.batch_grid) * MOST_WINDOWS * E > MOST_FLAGS:
+    if points * MOST_WINDOWS * E > MOST_FLAGS:
         message = f"expected at most {MOST_FLAGS // MOST_WINDOWS // E:,} points for {E} experts"
         raise BadInputError(message, code="too_large", where=f"{place}.batch_grid")
     refuse_large(E, slots, sizes[-1])

@@ -38,10 +38,19 @@ def eigenvalue_bound(copies: Ints, instances: int, together: Floats) -> float:
     twice = instances * float(mean @ together @ mean)
     if len(apart) > 1:
         part = together[np.ix_(apart, apart)]
-        twice += _least_of_rest(part, copies[apart] - copies[apart] ** 2 / instances)
+        twice += _on_one_thread(part, copies[apart] - copies[apart] ** 2 / instances)
     bound = _rounded_down(twice / 2 / instances)
     whole = bool((together == np.floor(together)).all())
     return max(0.0, float(math.ceil(bound)) if whole else bound)
+
+
+def _on_one_thread(part: Floats, spread: Floats) -> float:
+    """Threads of a linear algebra library gain nothing on matrices as small, and wait for each other on a busy machine;
+    how many there are changes the last digits, too."""
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(limits=1, user_api="blas"):
+        return _least_of_rest(part, spread)
 
 
 def _rounded_down(value: float) -> float:

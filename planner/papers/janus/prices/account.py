@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from planner.derivation.account import Error, weighted_error
 from planner.derivation.clusters import hardware_account, name_only
+from planner.derivation.moe.weights import weight_bytes
 from planner.json_text import Json
 from planner.papers.janus.derived import Derive
-from planner.papers.janus.prices.footprint import expert_bytes, part_bytes
+from planner.papers.janus.prices.footprint import expert_bytes
 from planner.papers.janus.prices.priced import Prices
 from planner.papers.janus.prices.ways import PricedWay
 from profiles.cluster import Cluster
@@ -26,7 +27,7 @@ def resolved_of(written: Derive, cluster: Cluster, priced: dict[str, Prices]) ->
         "expert_layers": {kind.name: count for kind, count in model.kinds},
         "dense_layers": {kind.name: count for kind, count in model.dense},
         "parameters": model.geometry.parameters,
-        "expert_bytes": part_bytes(first.setting, "experts"),
+        "expert_bytes": weight_bytes(first.setting.model, "experts", first.setting.given),
         "bytes_per_expert": expert_bytes(first.setting),
     }
     resolved["load"] = {

@@ -2,7 +2,9 @@
 
 Routed evenly, t tokens reach min(E, t K) experts, and while each of these gets a token or two, reading its weights is
 what takes time: seconds over experts reached are a line. c_e is its intercept, what a device takes before it reads any.
-With more tokens the products catch up; from ``DEARER`` times the line on it no longer says what experts cost.
+With more tokens the products catch up; from ``DEARER`` times the line on it no longer says what experts cost. Where the
+profile has no rows of such experts, those of others may say that these are read faster than the device's memory gives;
+beta is never below that.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ from planner.attribution import Sources
 from planner.derivation.account import Error, Floats, rounded_shares, sources_of
 from planner.derivation.lines import Line, line_through
 from profiles.experts import FAMILY, ExpertRows, whole_formula, whole_products
+from profiles.families import DTYPE_BYTES
 from profiles.priced import SOURCES
 from profiles.pricing import Extrapolate
 
@@ -39,15 +42,30 @@ def expert_line(rows: ExpertRows, extrapolate: Extrapolate) -> ExpertLine:
     E, K = rows.experts, rows.top_k
     tokens = _few(E, K)
     price = whole_products(rows, tokens, extrapolate)
-    line = line_through(np.minimum(E, tokens * K), price.seconds)
+    reached = np.minimum(E, tokens * K)
+    line = line_through(reached, price.seconds)
     shares = np.array([(price.source == index).mean() for index in range(len(SOURCES))])
     measured = 1 in rows.expert_ranks()
     profile = rows.profile
+    if not measured:
+        line = _no_faster_than_memory(line, rows, reached, price.seconds)
     error = (
         profile.cost_error(FAMILY, rows.dtype) if measured else whole_formula(profile, rows.workload, rows.dtype).error
     )
     ends = _holds_to(rows, line.alpha + line.beta * E, extrapolate, measured)
     return ExpertLine(line, ends, sources_of(rounded_shares(shares).tolist()), error, measured)
+
+
+def _no_faster_than_memory(line: Line, rows: ExpertRows, reached: Floats, seconds: Floats) -> Line:
+    """The line with beta no less than reading an expert's three matrices takes, its distance to the prices anew."""
+    bandwidth = rows.profile.device.memory_bandwidth_bytes_per_s
+    if bandwidth is None:
+        return line
+    least = float(f"{3 * rows.hidden * rows.ffn * float(DTYPE_BYTES[rows.dtype]) / bandwidth:.8e}")
+    if line.beta >= least:
+        return line
+    off = np.abs((line.alpha + least * reached) / seconds - 1.0)
+    return Line(line.alpha, least, float(f"{off.mean():.4g}"), float(f"{off.max():.4g}"))
 
 
 def few_seconds(rows: ExpertRows, extrapolate: Extrapolate) -> Floats:

@@ -14,34 +14,25 @@ CAPACITY = "derive.memory.capacity_bytes"
 
 
 def memory_of(setting: Setting) -> Memory | None:
-    """What fills an attention instance; None where memory is unlimited."""
+    """What fills an instance of either side; None where memory is unlimited."""
     given, model = setting.given, setting.model
     if given.memory is None or setting.attention_bytes is None:
         return None
-    weights = {f"{part}_weights": part_bytes(setting, part) for part in parts_beside_experts(model)}
+    weights = {f"{part}_weights": weight_bytes(model, part, given) for part in parts_beside_experts(model)}
     return Memory(
         capacity_bytes=setting.attention_bytes,
         attention_fixed_bytes={**weights, "reserve": given.memory.reserve_bytes},
         kv_bytes_per_token=kv_bytes_per_token(setting),
         activation_bytes_per_request=activation_bytes(setting),
-    )
-
-
-def part_bytes(setting: Setting, part: str) -> float:
-    """Bytes of one part of the model, all layers."""
-    given = setting.given
-    return weight_bytes(
-        setting.model,
-        part,
-        dtype=given.dtype,
-        experts_dtype=given.experts_dtype,
-        activation_dtype=given.activation_dtype,
+        expert_bytes_per_slot=expert_bytes(setting),
+        expert_fixed_bytes={"reserve": given.memory.reserve_bytes},
+        expert_capacity_bytes=None if setting.expert_bytes == setting.attention_bytes else setting.expert_bytes,
     )
 
 
 def expert_bytes(setting: Setting) -> float:
     """Bytes of one expert in all its layers."""
-    return part_bytes(setting, "experts") / setting.model.experts.count
+    return weight_bytes(setting.model, "experts", setting.given) / setting.model.experts.count
 
 
 def kv_bytes_per_token(setting: Setting) -> float:

@@ -6,6 +6,7 @@ from planner.papers.janus.costs import Memory
 from planner.papers.janus.prices.footprint import expert_bytes
 from planner.papers.janus.prices.load import MOST_BATCH
 from planner.papers.janus.prices.setting import Setting
+from planner.papers.janus.prices.ways import links_per_node
 from planner.papers.janus.problem import MAX_EXPERTS, Monolithic
 from profiles.errors import ProfileError
 
@@ -15,7 +16,9 @@ def monolithic_of(setting: Setting, memory: Memory | None) -> Monolithic | None:
 
     The paper takes the exchange as a constant. Here it is the dispatch and the combine, two all-to-alls, of the fewest
     of these GPUs that hold the model, with as many requests each as the demand keeps in flight at the SLO, every one
-    sent to K experts. None where nothing prices that.
+    sent to K experts. Over several nodes each is two steps, as the pools' own exchange is: inside the nodes by rows of
+    the profile, and between them each GPU sends what goes to other nodes over its part of the node's links, all at
+    once, after one latency. None where nothing prices that.
     """
     allowed, each = _allowed(setting), expert_bytes(setting)
     gpus = next((count for count in allowed if _holds(setting, memory, count, each)), allowed[-1])
@@ -45,9 +48,20 @@ def _holds(setting: Setting, memory: Memory | None, gpus: int, each: float) -> b
 
 
 def _all_to_all(setting: Setting, gpus: int, payload: float) -> float:
+    """Seconds of ``payload`` bytes of each GPU, in even parts to all of them. Raises ProfileError."""
+    inside = min(gpus, setting.node)
+    return _inside(setting, inside, payload * inside / gpus) + _between(setting, payload * (gpus - inside) / gpus)
+
+
+def _inside(setting: Setting, gpus: int, payload: float) -> float:
     if gpus == 1:
         return 0.0
-    if gpus > setting.node:
-        return float(setting.cluster.network_collective("all_to_all", payload, gpus).seconds)
     priced = setting.attention.collective("all_to_all", payload, gpus, extrapolate=setting.given.extrapolate)
     return float(priced.seconds)
+
+
+def _between(setting: Setting, payload: float) -> float:
+    link = setting.cluster.link
+    if payload == 0 or link is None:
+        return 0.0
+    return link.latency_s + payload * setting.node / (links_per_node(setting) * link.bandwidth_bytes_per_s)

@@ -1,12 +1,12 @@
 """alpha and beta of each step of the exchange (page, "Model" 4), over the bytes of a node's payload.
 
-Between nodes a payload goes over as many links as the problem says, one of each GPU of the node unless it says less:
-fewer instances on a node than that are priced with links that they may not have.
+Between nodes a payload goes over as many links as the problem says, one of each GPU of the node unless it says less,
+and never over more than there are instances at either end; ``network`` is one of these links.
 
 Inside a node the steps are the profile's collectives of all its GPUs: all_gather to collect the payload, broadcast to
 spread it (all_gather where that was not measured: every GPU receives as much, so it is tagged modelled), all_reduce to
 add the results up. A cluster of one node has both pools in it: what goes between nodes elsewhere goes from one GPU to
-another, by send_recv, or where that was not measured by an all_gather of two ranks, of which each sends half.
+one other, by send_recv, or where that was not measured by an all_gather of two ranks, of which each sends half.
 """
 
 from __future__ import annotations
@@ -61,6 +61,7 @@ def two_phase(setting: Setting, ways: dict[str, PricedWay]) -> TwoPhase:
     shares = np.array([[getattr(way.sources, name) for name in names] for way in ways.values()])
     return TwoPhase(
         gpus_per_node=setting.node,
+        links_per_node=links_per_node(setting) if _has_nodes(setting) else 1,
         bytes_per_request=setting.model.hidden * setting.given.sent_bytes,
         gather=ways["gather"].document(),
         network=ways["network"].document(),
@@ -68,6 +69,22 @@ def two_phase(setting: Setting, ways: dict[str, PricedWay]) -> TwoPhase:
         reduce=ways["reduce"].document(),
         sources=sources_of(rounded_shares(shares.mean(axis=0)).tolist()),
     )
+
+
+def _has_nodes(setting: Setting) -> bool:
+    return setting.cluster.num_ranks > setting.cluster.gpus_per_node
+
+
+def links_per_node(setting: Setting) -> int:
+    """Links between nodes that all GPUs of a node have together. Raises BadInputError: more than one a GPU."""
+    links = setting.given.links_per_node or setting.node
+    if links > setting.node:
+        raise BadInputError(
+            f"expected at most one link for each of a node's {setting.node} GPUs, got {links}",
+            code="out_of_range",
+            where="derive.links_per_node",
+        )
+    return links
 
 
 def _multicast(setting: Setting, node: int) -> PricedWay:
@@ -79,7 +96,7 @@ def _multicast(setting: Setting, node: int) -> PricedWay:
 
 def _network(setting: Setting) -> PricedWay:
     cluster = setting.cluster
-    if cluster.num_ranks > cluster.gpus_per_node:
+    if _has_nodes(setting):
         link = cluster.link
         if link is None:
             message = (
@@ -87,15 +104,8 @@ def _network(setting: Setting) -> PricedWay:
                 "nodes (bandwidth_bytes_per_s and latency_s, or an imported log)"
             )
             raise BadInputError(message, code="missing_field", where="derive.cluster.inter_node")
-        links = setting.given.links_per_node or setting.node
-        if links > setting.node:
-            raise BadInputError(
-                f"expected at most one link for each of a node's {setting.node} GPUs, got {links}",
-                code="out_of_range",
-                where="derive.links_per_node",
-            )
-        beta = 1.0 / (links * link.bandwidth_bytes_per_s)
-        line = Line(float(f"{link.latency_s:.8e}"), float(f"{beta:.8e}"), 0.0, 0.0)
+        links_per_node(setting)
+        line = Line(float(f"{link.latency_s:.8e}"), float(f"{1.0 / link.bandwidth_bytes_per_s:.8e}"), 0.0, 0.0)
         return PricedWay(line, sources_of(_only(STATED if link.source == SAID_BY_USER else MODELLED)), None)
     if _measured(setting.attention, "send_recv"):
         return _inside(setting, setting.attention, "send_recv", 2)

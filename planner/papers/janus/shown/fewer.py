@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 
 from planner.papers.janus import fixed_point, model
-from planner.papers.janus.frontier import family
+from planner.papers.janus.frontier import family, slots_fit
 from planner.papers.janus.model import Option
 from planner.papers.janus.shown.words import pools
 from planner.units import seconds
@@ -35,7 +35,7 @@ def fastest_within(option: Option, total: int, demand: float) -> tuple[int, int,
 
 def why_not_fewer(choices: Sequence[Option], total: int, demand: float) -> str:
     """Why ``total`` - 1 GPUs are too few on every pair of devices, in words; none of theirs carry the demand."""
-    fewest = min(option.fewest_experts for option in choices) + 1
+    fewest = min(option.fewest_experts for option in choices if slots_fit(option)) + 1
     if total <= fewest:
         return f"{fewest} are the fewest that hold all experts beside an attention instance"
     found = [(made, option) for option in choices if (made := fastest_within(option, total - 1, demand)) is not None]

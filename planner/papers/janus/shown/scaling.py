@@ -6,6 +6,7 @@ from planner.papers.janus.options import Option, operating_point
 from planner.papers.janus.presentation import is_priced, unit
 from planner.papers.janus.problem import ScalingProblem
 from planner.papers.janus.search import TIE
+from planner.papers.janus.shown.devices import device_tables
 from planner.papers.janus.shown.maps import map_tables
 from planner.papers.janus.shown.memory_table import memory_tables
 from planner.papers.janus.shown.near import near_table
@@ -25,6 +26,7 @@ def scaling_view(problem: ScalingProblem, solution: ScalingSolution) -> View:
             _token_bars(problem, solution),
             _pools(problem, solution),
             _alternatives(problem, solution),
+            *device_tables(problem, solution),
             near_table(problem, solution),
             *memory_tables(problem, solution),
             *map_tables(solution.expert_maps),

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from planner.papers.janus.problem import SeriesProblem
 from planner.papers.janus.shown.maps import map_tables
 from planner.papers.janus.shown.memory_table import memory_tables
-from planner.papers.janus.shown.words import clock, pools
+from planner.papers.janus.shown.words import clock, gpus, pools
 from planner.papers.janus.sizing import HOUR_S
 from planner.papers.janus.solution import SeriesSolution
 from planner.units import amount, seconds
@@ -58,7 +58,7 @@ def _bar(problem: SeriesProblem, solution: SeriesSolution, places: Sequence[int]
     )
     totals = [pool.attention_instances + pool.expert_instances for pool in chosen]
     named = pools(first.attention_instances, first.expert_instances, first.device)
-    said = named if alike else f"{min(totals)} to {max(totals)} GPUs"
+    said = named if alike else gpus(min(totals), max(totals))
     segments = (
         Segment(ATTENTION, mean([pool.attention_instances for pool in chosen])),
         Segment(EXPERTS, mean([pool.expert_instances for pool in chosen])),

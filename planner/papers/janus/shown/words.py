@@ -14,6 +14,11 @@ def many(count: float, noun: str) -> str:
     return f"{amount(count, noun)}{plural}"
 
 
+def gpus(least: int, most: int) -> str:
+    """How many GPUs, or from how many to how many."""
+    return many(least, "GPU") if least == most else f"{least} to {many(most, 'GPU')}"
+
+
 def pools(attention: int, experts: int, device: str | None = None) -> str:
     """Pools in short, as 2A6E, with their pair of devices."""
     return f"{attention}A{experts}E" + ("" if device is None else f" {device}")
