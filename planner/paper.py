@@ -143,6 +143,8 @@ class Paper(Generic[P, S, D]):
 
     ``run`` says what a plan asks ranks to do, for ``plan run``; None where no runner knows how.
 
+    ``derives_by`` are fields that both forms have and that the derivation itself goes by: moved, they derive again.
+
     ``step`` says of what step the objective is the time, and what of it is left out, for who holds a clock beside it;
     empty where it is not the time of a step.
     """
@@ -175,6 +177,7 @@ class Paper(Generic[P, S, D]):
     attach: Callable[[P, Beside], Attached[P]] | None = None
     run: Callable[[P, S, Json, Stated], Program] | None = None
     step: str = ""
+    derives_by: tuple[str, ...] = ()
 
 
 __all__ = [

@@ -73,11 +73,12 @@ def plain(document: Json) -> Json:
 
 
 def source_of(plan: Plan, path: str) -> Source:
-    """Where a path leads: below ``derive`` to the derived form, else to the explicit one.
+    """Where a path leads: below ``derive``, or to what a derivation goes by, to the derived form, else to the explicit.
 
     Raises BadInputError if the plan holds no derived form, or its costs cannot be derived again.
     """
-    if path.partition(".")[0] == DERIVE:
+    head = path.partition(".")[0]
+    if head == DERIVE or (plan.inputs.derive is not None and head in plan.paper.derives_by):
         return _derived(plan, path)
     document = plain(dump_model(plan.problem))
     options = DeriveOptions()

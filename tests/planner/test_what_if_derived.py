@@ -20,7 +20,7 @@ from planner.reports.quantity import quantity
 from planner.sensitivity.answers import AtValue, OverRange
 from planner.sensitivity.course import course
 from planner.sensitivity.movement import Movement
-from planner.sensitivity.source import source_of
+from planner.sensitivity.source import plain, source_of
 
 FAST = Options(method="fast")
 BATCH = [{"resolution": [512, 512], "count": 6}, {"frames": 81, "resolution": [832, 480], "count": 2, "id": "clip"}]
@@ -293,3 +293,13 @@ def test_the_command_writes_values_as_json_with_units_and_new_warnings(
     bandwidth = said("derive.cluster.inter_node.bandwidth_bytes_per_s=25e9")
     assert "bandwidth_bytes_per_s = 25 GB/s (50 GB/s in the plan)" in bandwidth
     assert "warning: narrow_dtype_slower: experts are priced" in said("derive.dtype=fp8")
+
+
+def test_what_both_forms_state_and_the_derivation_goes_by_is_derived_again() -> None:
+    # Under TransformerEngine's rules two of eight operators are left out: another launcher is another problem.
+    document = papers.example("compass", "transformer_engine")
+    moved = source_of(api.solve(document), "launcher_rules")
+    again = moved.pose({**plain(moved.document), "launcher_rules": "none"})
+    assert len(again.problem.operators) == 8
+    fresh = pose({**document, "launcher_rules": "none"}, DeriveOptions())
+    assert again.inputs.problem_sha256 == fresh.inputs.problem_sha256

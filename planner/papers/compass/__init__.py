@@ -44,6 +44,7 @@ PAPER = Paper[CompassProblem, CompassSolution, CompassDerivedProblem](
     metrics=presentation.metrics,
     violations=VIOLATIONS,
     attach=attach,
+    derives_by=("launcher_rules",),
 )
 
 __all__ = ["PAPER"]

@@ -15,7 +15,7 @@ from planner.papers.compass.costs.chunks import chunks_of
 from planner.papers.compass.costs.explicit import operator_of
 from planner.papers.compass.costs.fused import ring_link
 from planner.papers.compass.costs.layout import setting_of
-from planner.papers.compass.costs.own import named, read, refuse_unknown
+from planner.papers.compass.costs.own import named, read, refuse_other_unit, refuse_unknown
 from planner.papers.compass.costs.pairs import Pair
 from planner.papers.compass.costs.resolved import error_of, resolved_of
 from planner.papers.compass.costs.said import cautions
@@ -44,6 +44,7 @@ def derive(document: CompassDerivedProblem, options: DeriveOptions) -> Derivatio
     refuse_unknown(given, stages)
     rest, unpriced = beside(setting)
     attached = read(_explicit(document, setting, stages, rest, unpriced), folder)
+    refuse_other_unit(given, stages, attached.problem)
     arrays = digests([*hardware_files(written, folder), *model_file(written.model, folder)])
     for name, sha256 in attached.files.items():
         add_digest(arrays, name, sha256, "derive")

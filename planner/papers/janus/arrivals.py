@@ -13,12 +13,14 @@ import numpy as np
 import numpy.typing as npt
 
 from planner.beside import Beside, add_digest, find
+from planner.documents import digest
 from planner.errors import BadInputError
 from planner.papers.janus.problem import MAX_INTERVALS, Arrivals, SeriesProblem
 from planner.traces import Requests, read_requests
 from planner.validation import shown_value, validate
 
 PLACE = "arrivals"
+SETTINGS = ("path", "sha256", "interval_s", "tile_to_s", "scale", "peak_tokens_per_s", "mean_tokens_per_s")
 
 Floats = npt.NDArray[np.float64]
 
@@ -26,13 +28,14 @@ Floats = npt.NDArray[np.float64]
 def resolved(problem: SeriesProblem, beside: Beside, files: dict[str, str]) -> SeriesProblem:
     """The problem with its arrivals read into ``series``, the file by base name and digest; added to ``files``.
 
-    As it is where it has no arrivals, or was resolved before. Raises BadInputError: no such file, another than its
-    sha256 says, lines that are no requests, more intervals than a series may have.
+    As it is where it has no arrivals, or its series was read from these; one of other settings is read again. Raises
+    BadInputError: no such file, another than its sha256 says, lines that are no requests, more intervals than a series
+    may have.
     """
     given = problem.arrivals
-    if given is None or (problem.series and given.sha256 is not None):
+    if given is None or (problem.series and given.settings_sha256 == settings_digest(given)):
         return problem
-    if problem.series:
+    if problem.series and given.settings_sha256 is None:
         message = "series and arrivals: the arrivals are read into the series; state one of them"
         raise BadInputError(message, code="out_of_range", where=PLACE)
     place = f"{PLACE}.path"
@@ -49,11 +52,18 @@ def resolved(problem: SeriesProblem, beside: Beside, files: dict[str, str]) -> S
         "lasts_s": float(f"{period_s(requests, given.interval_s):.9g}"),
         "mean_context_tokens": mean_context_tokens(requests),
     }
+    read = given.model_copy(update=told)
+    read = read.model_copy(update={"settings_sha256": settings_digest(read)})
     written = {name: getattr(problem, name) for name in problem.model_fields_set}
-    changes = {"series": series_of(requests, given), "arrivals": given.model_copy(update=told)}
+    changes = {"series": series_of(requests, given), "arrivals": read}
     made = validate(SeriesProblem, written | changes)
     made.kept.files.update(problem.kept.files)
     return made
+
+
+def settings_digest(given: Arrivals) -> str:
+    """sha256 of what a series is read from: the file, and how it is cut, repeated and scaled."""
+    return digest({name: value for name, value in given.model_dump(exclude_none=True).items() if name in SETTINGS})
 
 
 def series_of(requests: Requests, given: Arrivals) -> list[dict[str, float]]:

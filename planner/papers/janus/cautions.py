@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from planner.paper import Warned
 from planner.papers.janus.costs import Caution
@@ -14,6 +14,7 @@ from planner.papers.janus.load_cautions import (
     of_activated,
     tiled,
 )
+from planner.papers.janus.model import Option
 from planner.papers.janus.one_pool import smallest_pool
 from planner.papers.janus.presentation import EXPERT_INSTANCE, by_instance, is_priced, memory
 from planner.papers.janus.problem import (
@@ -50,6 +51,7 @@ def warnings(problem: JanusProblem, solution: JanusSolution) -> list[Warned]:
         *suspicious_units(each.option for each in used),
         *experts_without_load(problem),
         *_one_pool_smaller(problem, solution),
+        *_limits_beyond_cluster(each.option for each in used),
         *(warned for each in used for warned in _of_costs(each)),
         *grid_ends(problem, solution),
         *_beyond_memory_bound(used),
@@ -86,6 +88,19 @@ def _one_pool_smaller(problem: SizingProblem, solution: JanusSolution) -> Iterat
                 f"by the same costs one pool, sized for each interval, takes {amount(hours, 'GPU-hours')}: two pools "
                 "save nothing here (plan compare: monolithic)",
             )
+
+
+def _limits_beyond_cluster(used: Iterable[Option]) -> Iterator[Warned]:
+    for option in used:
+        limits, ranks = option.limits, option.priced_ranks
+        most = min(limits.max_total_instances, limits.max_attention_instances + limits.max_expert_instances)
+        if ranks is not None and most > ranks:
+            yield Warned(
+                "limits_beyond_cluster",
+                f"{option.limits_place} allow {many(most, 'GPU')}, and the cluster has {ranks:,}: prices are those of "
+                "the stated cluster, and may be others in a larger one; state derive.cluster with as many ranks",
+            )
+            return
 
 
 def _of_costs(used: Used) -> Iterator[Warned]:

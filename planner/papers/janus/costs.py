@@ -98,6 +98,9 @@ class TwoPhase(Document):
     network: Way = Field(description="from a node to another, over one link")
     multicast: Way = Field(description="inside the destination node")
     reduce: Way = Field(description="results inside the node of the experts")
+    priced_ranks: int | None = Field(
+        default=None, ge=1, description="filled in: ranks of the cluster that it was priced in; null: as stated"
+    )
     sources: Sources | None = None
 
 
@@ -157,8 +160,11 @@ class ActivatedTable(_Gridded):
     sources: Sources | None = None
     layers_sha256: Digest | None = Field(
         default=None,
-        description="filled in: of the traced layers that it was read off, with E, K and C; beside others it is read "
-        "again. null: as stated",
+        description="filled in: of the traced layers that it was read off, with E, K and C, and of a usual grid with "
+        "how far demand and SLO ask for it; beside others it is read again. null: as stated",
+    )
+    usual_grid: Literal[True] | None = Field(
+        default=None, description="filled in: nobody stated the grid, so that it follows demand and SLO"
     )
 
     @model_validator(mode="after")

@@ -119,7 +119,10 @@ class JanusDerivedProblem(Forms):
     format_version: str = Field(default="1.0", description="any 1.x is read")
     derive: Derive
     slo_tpot_s: float = Field(gt=0, le=1e9, description="most seconds of an output token")
-    a_max: Activated | None = Field(default=None, description="null: binomial_bound on powers of two")
+    a_max: Activated | None = Field(
+        default=None,
+        description="null: binomial_bound on powers of two; a closed form that is stated states its batch_grid",
+    )
     limits: DerivedLimits | None = Field(default=None, description="null: all of the cluster's ranks")
     launcher_rules: Rules = Field(
         default="none", description="vllm_afd: attention instances are a multiple of expert instances"

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from planner.errors import InfeasibleError, Relaxation
 from planner.papers.janus.corners import Broken, Corners
-from planner.papers.janus.frontier import family, slots_fit
+from planner.papers.janus.frontier import ROUNDING, family, slots_fit
 from planner.papers.janus.larger_pools import AT_LEAST, least_raised, with_more_of_all
 from planner.papers.janus.model import Option
 from planner.papers.janus.options import options
 from planner.papers.janus.problem import SizingProblem
+from planner.papers.janus.search import cheapest
 from planner.papers.janus.shown.words import many
 
 LIMITS = "limits"
@@ -26,7 +29,7 @@ def diagnose(problem: SizingProblem, demand: float) -> InfeasibleError:
     """
     choices = options(problem)
     if not any(slots_fit(option) for option in choices):
-        return _expert_memory_error(choices)
+        return _expert_memory_error(choices, demand)
     choices = tuple(option for option in choices if slots_fit(option))
     if all(_short_of_slots(option) for option in choices):
         return _slots_error(problem, choices, demand)
@@ -44,22 +47,43 @@ def _short_of_slots(option: Option) -> bool:
     return limits.max_expert_instances < fewest or limits.max_total_instances < fewest + 1
 
 
-def _expert_memory_error(choices: Sequence[Option]) -> InfeasibleError:
-    """Slots of an expert instance that do not fit: of the devices the one that lacks least."""
+def _expert_memory_error(choices: Sequence[Option], demand: float) -> InfeasibleError:
+    """Slots of an expert instance that do not fit: of the devices the one that lacks least.
+
+    Its memory is enough where it lets pools carry the demand; less never fits.
+    """
     option = min(choices, key=lambda each: (each.expert_bytes or 0.0) / each.expert_capacity_bytes)
     own = option.memory is not None and option.memory.expert_capacity_bytes is not None
-    field = f"{option.memory_place}.{'expert_capacity_bytes' if own else 'capacity_bytes'}"
-    needed = option.expert_bytes or 0.0
+    name = "expert_capacity_bytes" if own else "capacity_bytes"
+    field, needed = f"{option.memory_place}.{name}", option.expert_bytes or 0.0
+    roomier = [_with_memory(each, name, needed) for each in choices if each.memory_place == option.memory_place]
+    enough = bool(cheapest([each for each in roomier if slots_fit(each)], [demand])[0])
     return InfeasibleError(
-        f"the {many(option.slots, 'slot')} of an expert instance{_of(option)} do not fit its memory: state fewer "
-        "slots_per_instance, or more memory",
+        f"the {many(option.slots, 'slot')} of an expert instance{_of(option)} do not fit its memory, where "
+        f"{_slots_that_fit(option)}: state slots_per_instance to fit, or more memory",
         code="expert_memory",
         where=field,
         required=needed,
         available=option.expert_capacity_bytes,
         unit="bytes",
-        relaxation=Relaxation(field, needed, proven=False, enough=False),
+        relaxation=Relaxation(field, needed, proven=enough, enough=enough),
     )
+
+
+def _with_memory(option: Option, name: str, capacity_bytes: float) -> Option:
+    if option.memory is None:
+        return option
+    return replace(option, memory=option.memory.model_copy(update={name: capacity_bytes}))
+
+
+def _slots_that_fit(option: Option) -> str:
+    """How many slots fit an expert instance beside its reserve, in words."""
+    each = None if option.memory is None else option.memory.expert_bytes_per_slot
+    if not each:
+        return "not even the reserve fits"
+    reserve = (option.expert_bytes or 0.0) - option.slots * each
+    fit = math.floor((option.expert_capacity_bytes * (1 + ROUNDING) - reserve) / each)
+    return f"{fit} would fit" if fit > 0 else "not even one fits"
 
 
 def _slots_error(problem: SizingProblem, choices: Sequence[Option], demand: float) -> InfeasibleError:
@@ -190,7 +214,11 @@ def _more(problem: SizingProblem, demand: float) -> str:
     pools = f"{best.n_a} attention and {many(best.n_e, 'expert instance')}{_of(best.option)}"
     needed = [each for each in _taken(best.option, options(problem), best.n_a, best.n_e) if each[1] > each[2]]
     settings = "" if len(needed) < 2 else ", with " + " ".join(f"--set {place}={value}" for place, value, _ in needed)
-    return f"; beyond limits {pools} would do{settings}"
+    other = ""
+    if best.option.priced_in_one_node:
+        ranks = best.option.priced_ranks
+        other = f" (prices are those of one node of {ranks} GPUs, and more nodes change them: derive.cluster)"
+    return f"; beyond limits {pools} would do{settings}{other}"
 
 
 def _more_gpus(problem: SizingProblem, demand: float) -> tuple[Relaxation, ...]:

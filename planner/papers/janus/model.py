@@ -89,6 +89,17 @@ class Option:
         return self.memory.expert_capacity_bytes or self.memory.capacity_bytes
 
     @property
+    def priced_ranks(self) -> int | None:
+        """Ranks of the cluster that the exchange was priced in; None where it is stated."""
+        return self.comm.priced_ranks if isinstance(self.comm, TwoPhase) else None
+
+    @property
+    def priced_in_one_node(self) -> bool:
+        """Whether the exchange was priced in a cluster of one node: more nodes have other links."""
+        ranks = self.priced_ranks
+        return ranks is not None and isinstance(self.comm, TwoPhase) and ranks <= self.comm.gpus_per_node
+
+    @property
     def request_bytes(self) -> float:
         """Bytes of a request on its attention instance."""
         if self.memory is None:

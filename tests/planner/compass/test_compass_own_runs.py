@@ -92,6 +92,34 @@ def test_sweeps_are_taken_at_the_operators_own_sizes(tmp_path: Path) -> None:
     assert fc1.gemm.payload_s == pytest.approx(8192e-7, rel=1e-6)
 
 
+@pytest.mark.parametrize(("scale", "likely"), [(1e3, "milliseconds"), (1e6, "microseconds"), (1e-3, "are sizes in")])
+def test_sweeps_in_another_unit_are_held_against_the_profiles_own_price(
+    tmp_path: Path, scale: float, likely: str
+) -> None:
+    # 0.3 ms of collective and 1.4 ms of GEMM in seconds, 1.68 ms in sequence by the profile
+    rows = "".join(
+        f"comm,{share * 134217728},{share * 0.3e-3 * scale!r}\ngemm,{share * 8192},{share * 1.4e-3 * scale!r}\n"
+        for share in (0.25, 1)
+    )
+    (tmp_path / "s.csv").write_text("stage,size,time_s\n" + rows)
+    # runs in the same wrong unit agree with the sweeps, and hide nothing
+    (tmp_path / "f.csv").write_text(f"degree,time_s\n1,{1.72e-3 * scale!r}\n4,{1.39e-3 * scale!r}\n")
+    named: dict[str, Any] = {"stages": {"fc1_fprop": {"path": "s.csv"}}}
+    for changes in (named, named | {"runs": {"fc1_fprop": {"path": "f.csv"}}}):
+        error = refused(document(**changes), base_folder=str(tmp_path))
+        assert (error.code, error.where) == ("out_of_range", "derive.stages.fc1_fprop.path")
+        assert likely in error.message
+
+
+def test_sweeps_of_a_machine_ten_times_slower_are_believed(tmp_path: Path) -> None:
+    (tmp_path / "s.csv").write_text(
+        "stage,size,time_s\ncomm,33554432,0.75e-3\ncomm,134217728,3e-3\ngemm,2048,3.5e-3\ngemm,8192,14e-3\n"
+    )
+    fc1 = operators(document(stages={"fc1_fprop": {"path": "s.csv"}}), base_folder=str(tmp_path))["fc1_fprop"]
+    assert fc1.gemm is not None
+    assert fc1.gemm.payload_s == pytest.approx(14e-3, rel=1e-6)
+
+
 def test_files_of_runs_are_named_by_digest_and_found_beside_the_problem(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "f.csv").write_text(CSV)

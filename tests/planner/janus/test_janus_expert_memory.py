@@ -53,6 +53,32 @@ def test_slots_that_do_not_fit_are_no_pools(method: str) -> None:
         solve(problem_of(document), method, Limits())
     assert (raised.value.code, raised.value.where) == ("expert_memory", "memory.capacity_bytes")
     assert (raised.value.required, raised.value.available) == (8.1e10, 8e10)
+    # 80 - 6 GB of 15 GB each.
+    assert "4 would fit" in raised.value.message
+    relaxation = raised.value.relaxation
+    assert relaxation is not None and relaxation.enough and relaxation.proven
+    document["memory"]["capacity_bytes"] = float(relaxation.value)
+    assert solve(problem_of(document), method, Limits())[0].objective > 0
+
+
+def test_memory_for_slots_is_not_enough_where_something_else_is_in_the_way() -> None:
+    document = held(expert_bytes_per_slot=1.5e10, expert_fixed_bytes=6e9) | {"slo_tpot_s": 1e-6}
+    with pytest.raises(InfeasibleError) as raised:
+        scaled(document)
+    relaxation = raised.value.relaxation
+    assert relaxation is not None and not relaxation.enough and not relaxation.proven
+
+
+@pytest.mark.parametrize(
+    ("held_by", "said"),
+    [
+        ({"expert_bytes_per_slot": 9e10}, "not even one fits"),
+        ({"expert_bytes_per_slot": 0.0, "expert_fixed_bytes": 9e10}, "not even the reserve fits"),
+    ],
+)
+def test_slots_of_which_none_fits_are_told_of(held_by: dict[str, float], said: str) -> None:
+    with pytest.raises(InfeasibleError, match=said):
+        scaled(held(**held_by))
 
 
 def test_the_field_that_is_too_small_is_named() -> None:

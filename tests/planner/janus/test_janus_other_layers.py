@@ -13,6 +13,7 @@ from janus_experts_cases import mask, traced_document
 from planner import api
 from planner.beside import Beside
 from planner.errors import BadInputError
+from planner.fields import parse_setting, set_field
 from planner.papers.janus.attach import attach
 from planner.papers.janus.costs import ActivatedTable
 from planner.papers.janus.problem import JanusProblem, SizingProblem
@@ -79,6 +80,28 @@ def test_a_table_of_other_layers_is_read_off_these_at_its_grid_and_sizes(statist
     document = dumped(attached(traced_document(mask(*TOKENS), a_max=wanted)))
     document["layers"][0]["routing"] = mask(*OTHERS)
     assert attached(document).a_max == attached(traced_document(mask(*OTHERS), a_max=wanted)).a_max
+
+
+@pytest.mark.parametrize("path", ["demand_tokens_per_s=3000", "slo_tpot_s=0.1", "layers.0.routing.tokens_per_rank=16"])
+def test_a_grid_that_nobody_stated_follows_what_is_asked(path: str) -> None:
+    """At five times the demand 64.6 requests are in flight, where the plan's grid ends at 64."""
+    document = zipf(0.8) | {"a_max": {"kind": "routing"}}
+    answer = api.what_if(api.solve(document), path)
+    assert isinstance(answer, AtValue)
+    set_field(document, *parse_setting(path))
+    fresh = api.solve(document)
+    assert answer.outcome.objective == fresh.solution.objective
+    if path.startswith("demand"):
+        assert fresh.solution.objective == 12
+
+
+def test_a_grid_that_was_stated_stays() -> None:
+    wanted = {"kind": "routing", "batch_grid": [1, 2]}
+    document = dumped(attached(traced_document(mask(*TOKENS), a_max=wanted)))
+    document["demand_tokens_per_s"] *= 1000
+    made = attached(document).a_max
+    assert isinstance(made, ActivatedTable)
+    assert (made.batch_grid, made.usual_grid) == ((1, 2), None)
 
 
 def test_slots_are_what_a_table_is_read_off_too() -> None:

@@ -13,12 +13,13 @@ from janus_experts_cases import placement_document
 
 from planner.beside import Beside
 from planner.papers.janus import pictures, presentation
+from planner.papers.janus.arrivals import settings_digest
 from planner.papers.janus.attach import attach
 from planner.papers.janus.cautions import warnings
 from planner.papers.janus.engines import solve
 from planner.papers.janus.options import options
 from planner.papers.janus.placing import solve_placement
-from planner.papers.janus.problem import JanusProblem, PlacementProblem, ScalingProblem
+from planner.papers.janus.problem import Arrivals, JanusProblem, PlacementProblem, ScalingProblem
 from planner.papers.janus.shown.fewer import why_not_fewer
 from planner.papers.janus.shown.near import near_table
 from planner.papers.janus.shown.scaling import why_it_loses
@@ -199,8 +200,15 @@ def test_tables_of_drawn_tokens_and_few_windows_say_so() -> None:
     assert "drawn_tokens" not in codes(j(**TRACED | {"layers": [{"layer_id": 3, "routing": real}]}))
 
 
+def read_arrivals(**given: float) -> dict[str, Any]:
+    """Arrivals as a plan keeps them, whose series was read."""
+    told = validate(Arrivals, {"path": "t.csv", "sha256": "0" * 64, "requests": 5} | given)
+    kept: dict[str, Any] = told.model_copy(update={"settings_sha256": settings_digest(told)}).model_dump()
+    return kept
+
+
 def test_a_context_shorter_than_the_traces_is_warned_of() -> None:
-    given = {"path": "t.csv", "sha256": "0" * 64, "requests": 5, "mean_context_tokens": 1200.0}
+    given = read_arrivals(mean_context_tokens=1200.0)
     assert "context_shorter" in codes(series([100.0], arrivals=given))
     assert "context_shorter" not in codes(series([100.0], arrivals=given, context_tokens=1200))
     assert "context_shorter" not in codes(series([100.0], arrivals=given | {"mean_context_tokens": None}))
@@ -361,7 +369,7 @@ def test_a_summary_has_eight_lines_at_most_and_names_the_source_of_a_max() -> No
     bound = summary(*shown(j(a_max={"kind": "balanced_bound", "batch_grid": [1, 4, 64]}, slo_tpot_s=0.04)))
     assert any(line.endswith("balanced bound") for line in bound)
     assert any(line.endswith("table as stated") for line in summary(*shown(j())))
-    given = {"path": "t.csv", "sha256": "0" * 64, "requests": 5, "tile_to_s": 7200.0, "scale": 3.0}
+    given = read_arrivals(tile_to_s=7200.0, scale=3.0)
     whole = summary(*shown(series([100.0, 600.0], arrivals=given, **TRACED)))
     assert len(whole) <= 8
     assert "arrivals: 5 requests of t.csv, repeated over 2 h, demand times 3" in whole

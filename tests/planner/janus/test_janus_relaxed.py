@@ -79,8 +79,9 @@ def test_whole_nodes_more_change_no_price_and_no_pools() -> None:
     """So that ranks for more pools are enough for these pools; in one node they change how many send together."""
     few, many = (pose(document(cluster=cluster(ranks)), DeriveOptions()) for ranks in (16, 64))
     assert isinstance(few.problem, ScalingProblem) and isinstance(many.problem, ScalingProblem)
-    for part in ("attention", "moe", "comm", "memory", "slots_per_instance"):
+    for part in ("attention", "moe", "memory", "slots_per_instance"):
         assert getattr(few.problem, part) == getattr(many.problem, part)
+    assert few.problem.comm == many.problem.comm.model_copy(update={"priced_ranks": 16})
     assert few.relaxable["limits"] == ("derive.cluster.num_ranks", 0.0)
     assert "limits" not in pose(document(cluster=cluster(8)), DeriveOptions()).relaxable
 
@@ -90,12 +91,26 @@ def test_in_one_node_all_limits_that_are_needed_are_printed() -> None:
     error = refused(given)
     assert (error.code, error.where) == ("expert_slots", "limits.max_expert_instances")
     assert error.relaxation is not None and not error.relaxation.proven and not error.relaxation.enough
+    assert "prices are those of one node of 2 GPUs" in error.message
     settings = SETTINGS.findall(error.message)
     # Four instances hold the experts, and one attention instance has room for the requests.
     assert settings == ["limits.max_total_instances=5", "limits.max_expert_instances=4"]
     refused(changed(given, settings[0]))
     refused(changed(given, settings[1]))
     api.solve(changed(given, *settings))
+
+
+def test_limits_beyond_the_cluster_are_warned_of() -> None:
+    """The settings of one node of two GPUs take five: at its prices. Of four nodes 32 are no more than there are."""
+
+    def said(given: dict[str, Any]) -> list[str]:
+        return [each.message for each in api.solve(given).warnings if each.code == "limits_beyond_cluster"]
+
+    settings = ("limits.max_total_instances=5", "limits.max_expert_instances=4")
+    [text] = said(changed(document(cluster=cluster(2)), *settings))
+    assert "limits allow 5 GPUs, and the cluster has 2" in text
+    assert said(document(cluster=cluster(32))) == []
+    assert "one node" not in refused(document(top={"limits": {"max_total_instances": 4}})).message
 
 
 def test_settings_of_a_derived_device_are_printed_where_they_stand() -> None:

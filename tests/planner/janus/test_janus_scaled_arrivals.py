@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from janus_cases import j
 
+from planner import api
 from planner.beside import Beside
 from planner.errors import BadInputError
 from planner.papers.janus.attach import attach
@@ -15,6 +17,8 @@ from planner.papers.janus.cautions import warnings
 from planner.papers.janus.engines import solve
 from planner.papers.janus.problem import JanusProblem, SeriesProblem
 from planner.papers.janus.summaries import summary
+from planner.plan import Plan
+from planner.sensitivity.answers import AtValue
 from planner.validation import validate
 from solvers.report import Limits
 
@@ -57,6 +61,44 @@ def test_no_demand_is_not_scaled(tmp_path: Path) -> None:
     with pytest.raises(BadInputError, match="there is no demand to scale") as raised:
         read(tmp_path, silent, mean_tokens_per_s=5.0)
     assert raised.value.where == "arrivals.mean_tokens_per_s"
+
+
+def planned(folder: Path, **arrivals: Any) -> Plan:
+    document = j(task="series") | {"paper": "janus", "arrivals": {"path": "t.csv", "interval_s": 100.0} | arrivals}
+    del document["demand_tokens_per_s"]
+    path = folder / "problem.json"
+    path.write_text(json.dumps(document))
+    (folder / "t.csv").write_text(TRACE)
+    return api.solve(str(path))
+
+
+@pytest.mark.parametrize(
+    ("given", "name", "value"),
+    [
+        ({"peak_tokens_per_s": 500.0}, "peak_tokens_per_s", 1500.0),
+        ({"peak_tokens_per_s": 500.0}, "interval_s", 50.0),
+        ({"scale": 50.0}, "scale", 150.0),
+        ({"scale": 50.0}, "tile_to_s", 700.0),
+    ],
+)
+def test_what_is_asked_of_arrivals_is_read_again(
+    tmp_path: Path, given: dict[str, float], name: str, value: float
+) -> None:
+    plan = planned(tmp_path, **given)
+    answer = api.what_if(plan, f"arrivals.{name}={value}")
+    assert isinstance(answer, AtValue)
+    fresh = planned(tmp_path, **given | {name: value}).solution.objective
+    assert answer.outcome.objective == fresh != plan.solution.objective
+
+
+def test_only_who_asks_about_arrivals_needs_their_file(tmp_path: Path) -> None:
+    path = tmp_path / "plan.json"
+    path.write_bytes(planned(tmp_path, scale=50.0).to_bytes())
+    (tmp_path / "t.csv").unlink()
+    assert api.check(str(path)).violations == ()
+    with pytest.raises(BadInputError, match="--data DIR") as raised:
+        api.what_if(api.load(str(path)), "arrivals.scale=150")
+    assert raised.value.where == "arrivals.path"
 
 
 def told(problem: SeriesProblem) -> tuple[str, dict[str, str]]:

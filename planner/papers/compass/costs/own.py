@@ -14,6 +14,7 @@ from planner.papers.compass.derived import Derive
 from planner.papers.compass.problem import CompassProblem, Operator
 from planner.papers.compass.runs.attach import attach
 from planner.papers.compass.runs.document import Stages as Sweeps
+from planner.papers.compass.runs.units import refuse_far_stages
 
 FIELDS = ("runs", "stages")
 
@@ -55,6 +56,18 @@ def read(problem: CompassProblem, folder: Path) -> Attached[CompassProblem]:
             if kinds and field == "path":
                 where = f"derive.{kinds[0]}.{name.removesuffix(f'.{kinds[0]}')}.path"
         raise BadInputError(error.message, code=error.code, where=where) from None
+
+
+def refuse_other_unit(given: Derive, stages: Sequence[Stages], read_: CompassProblem) -> None:
+    """Raises BadInputError where sweeps are in no relation to the profile's price of their operator.
+
+    ``read_`` is the problem with its files read: the prices that sweeps replaced are in ``stages`` alone.
+    """
+    priced_s = {part.pair.id: part.sequential_s for part in stages}
+    for operator in read_.operators:
+        if operator.id in given.stages:
+            name, where = Path(given.stages[operator.id].path).name, f"derive.stages.{operator.id}.path"
+            refuse_far_stages(operator, priced_s[operator.id], name, where)
 
 
 def names_only(document: dict[str, object]) -> None:

@@ -37,6 +37,25 @@ def refuse_slower(slower: Slower, name: str, where: str) -> None:
         raise _refusal(f"{name}: by these runs {stage} is {most:,.0f} times slower than alone", "time_s", most, where)
 
 
+def refuse_far_stages(operator: Operator, priced_s: float, name: str, where: str) -> None:
+    """Raises BadInputError where sweeps of both stages put a call more than MOST_APART times off its price, either way.
+
+    ``priced_s`` is what a derivation's own rows say of the two in sequence [s].
+    """
+    ratio = float(inter_decom_s(costs_of([operator]), 1)[0]) / priced_s
+    if 1 / MOST_APART <= ratio <= MOST_APART:
+        return
+    apart = max(ratio, 1 / ratio)
+    share = f"{apart:,.0f} times" if ratio > 1 else f"1/{apart:,.0f} of"
+    sizes = "sizes in other units than bytes and rows"
+    likely = f"is time_s in {_unit(apart)} instead of seconds, or are {sizes}?" if ratio > 1 else f"are {sizes}?"
+    message = (
+        f"{name}: by these runs GEMM and collective take {share} what the profile says of them in sequence; more than "
+        f"{MOST_APART} times is not the same work: {likely}"
+    )
+    raise BadInputError(message, code="out_of_range", where=where)
+
+
 def _ratio(operator: Operator, times: Mapping[int, float]) -> float | None:
     """The runs over what is stated: the median over equation 2, or the quickest over the sequential time."""
     if not times:
@@ -48,7 +67,13 @@ def _ratio(operator: Operator, times: Mapping[int, float]) -> float | None:
 
 
 def _refusal(found: str, suspect: str, apart: float, where: str) -> BadInputError:
-    unit, _ = min(UNITS, key=lambda unit: abs(math.log(apart / unit[1])))
     verb = "are" if " and " in suspect else "is"
-    message = f"{found}; more than {MOST_APART} times is no overlap: {verb} {suspect} in {unit} instead of seconds?"
+    message = (
+        f"{found}; more than {MOST_APART} times is no overlap: {verb} {suspect} in {_unit(apart)} instead of seconds?"
+    )
     return BadInputError(message, code="out_of_range", where=where)
+
+
+def _unit(apart: float) -> str:
+    """The unit whose seconds are nearest to that many times too large."""
+    return min(UNITS, key=lambda unit: abs(math.log(apart / unit[1])))[0]

@@ -7,9 +7,10 @@ import numpy as np
 from planner.attribution import Sources
 from planner.documents import digest
 from planner.errors import BadInputError
+from planner.json_text import Json
 from planner.papers.janus.costs import Activated, ActivatedByRouting, ActivatedTable
 from planner.papers.janus.experts.layers import most_placeable, placed_of, refuse_large, tokens_of
-from planner.papers.janus.experts.usual_grid import usual_grid
+from planner.papers.janus.experts.usual_grid import usual_grid, wanted_power
 from planner.papers.janus.experts.windows import MOST_WINDOWS, row, windows_of
 from planner.papers.janus.problem import SizingProblem
 from planner.papers.janus.shown.words import many
@@ -63,21 +64,24 @@ def activated_table(
         statistic=wanted.statistic,
         windows=tuple(counts.tolist()),
         sources=Sources(measured=measured / layers, modelled=1 - measured / layers),
-        layers_sha256=layers_digest(problem, slots),
+        layers_sha256=layers_digest(problem, slots, usual=wanted.batch_grid is None),
+        usual_grid=True if wanted.batch_grid is None else None,
     )
 
 
-def layers_digest(problem: SizingProblem, slots: int) -> str:
-    """sha256 of all that a table is read off but its grid and sizes: the traced layers, E, K and C."""
+def layers_digest(problem: SizingProblem, slots: int, *, usual: bool) -> str:
+    """sha256 of all that a table is read off but its stated grid and sizes: the traced layers, E, K and C.
+
+    A ``usual`` grid is of demand and SLO: so is then the digest, as far as they move its end.
+    """
     layers = sorted(problem.layers, key=lambda layer: layer.layer_id)
-    return digest(
-        {
-            "layers": [layer.model_dump(exclude_none=True) for layer in layers],
-            "num_experts": problem.num_experts,
-            "top_k": problem.top_k,
-            "slots_per_instance": slots,
-        }
-    )
+    read_from: dict[str, Json] = {
+        "layers": [layer.model_dump(exclude_none=True) for layer in layers],
+        "num_experts": problem.num_experts,
+        "top_k": problem.top_k,
+        "slots_per_instance": slots,
+    }
+    return digest(read_from | {"usual_grid_to_power": wanted_power(problem)} if usual else read_from)
 
 
 def read_off(problem: SizingProblem, a_max: Activated, slots: int, place: str) -> ActivatedByRouting | None:
@@ -88,14 +92,16 @@ def read_off(problem: SizingProblem, a_max: Activated, slots: int, place: str) -
     """
     if not isinstance(a_max, ActivatedTable):
         return a_max if isinstance(a_max, ActivatedByRouting) else None
-    if a_max.layers_sha256 is None or a_max.layers_sha256 == layers_digest(problem, slots):
+    usual = a_max.usual_grid is not None
+    if a_max.layers_sha256 is None or a_max.layers_sha256 == layers_digest(problem, slots, usual=usual):
         return None
     if not problem.layers:
         message = "the table was read off layers, and there are none: state them, or leave out layers_sha256 to keep it"
         raise BadInputError(message, code="missing_field", where=f"{place}.layers_sha256")
     fewest = -(-problem.num_experts // slots)
     sizes = tuple(dict.fromkeys((fewest, *(size for size in a_max.expert_instances if size > fewest))))
-    return ActivatedByRouting(batch_grid=a_max.batch_grid, expert_instances=sizes, statistic=a_max.statistic or "mean")
+    grid = None if usual else a_max.batch_grid
+    return ActivatedByRouting(batch_grid=grid, expert_instances=sizes, statistic=a_max.statistic or "mean")
 
 
 def usual_sizes(fewest: int, most: int) -> tuple[int, ...]:

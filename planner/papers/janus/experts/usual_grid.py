@@ -22,9 +22,13 @@ def usual_grid(problem: SizingProblem, place: str) -> tuple[int, ...]:
     if shortest < 2:
         message = f"a layer has {many(shortest, 'token')}, which is no trace: expected at least 2"
         raise BadInputError(message, code="out_of_range", where=place)
-    wanted = max(2.0, PAST * largest_demand(problem) * problem.slo_tpot_s)
-    last = min(math.ceil(math.log2(wanted)), int(math.log2(shortest)))
+    last = min(wanted_power(problem), int(math.log2(shortest)))
     return tuple(2**power for power in range(last + 1))
+
+
+def wanted_power(problem: SizingProblem) -> int:
+    """The power of two that demand and SLO ask a usual grid to end at, however long the traces are."""
+    return math.ceil(math.log2(max(2.0, PAST * largest_demand(problem) * problem.slo_tpot_s)))
 
 
 def largest_demand(problem: SizingProblem) -> float:

@@ -67,6 +67,7 @@ def two_phase(setting: Setting, ways: dict[str, PricedWay]) -> TwoPhase:
         network=ways["network"].document(),
         multicast=ways["multicast"].document(),
         reduce=ways["reduce"].document(),
+        priced_ranks=setting.cluster.num_ranks,
         sources=sources_of(rounded_shares(shares.mean(axis=0)).tolist()),
     )
 

@@ -42,6 +42,10 @@ class Arrivals(Document):
         default=None, gt=0, le=1e15, description="of the busiest interval, in place of scale"
     )
     mean_tokens_per_s: float | None = Field(default=None, gt=0, le=1e15, description="over all, in place of scale")
+    settings_sha256: Digest | None = Field(
+        default=None,
+        description="filled in: of the file and of all that is stated here; beside other settings it is read again",
+    )
     requests: int | None = Field(default=None, ge=0, description="filled in: requests of the file")
     lasts_s: float | None = Field(default=None, gt=0, le=1e12, description="filled in: what the trace lasts")
     mean_context_tokens: float | None = Field(
