@@ -241,6 +241,14 @@ class Memory(Document):
         default=None, gt=0, le=1e18, description="of an expert instance; null: capacity_bytes"
     )
 
+    @model_validator(mode="after")
+    def _bytes_of_a_slot(self) -> Self:
+        stated = [name for name in ("expert_fixed_bytes", "expert_capacity_bytes") if getattr(self, name) is not None]
+        if stated and self.expert_bytes_per_slot is None:
+            message = f"{stated[0]} says nothing without the bytes of a slot"
+            raise fault(message, code="missing_field", where="expert_bytes_per_slot")
+        return self
+
 
 class Limits(Document):
     """GPUs that may be used."""

@@ -8,7 +8,7 @@ import janus_derived
 import pytest
 from janus_cases import j, problem_of, scaled
 
-from planner.errors import InfeasibleError
+from planner.errors import BadInputError, InfeasibleError
 from planner.papers.janus import presentation
 from planner.papers.janus.cautions import warnings
 from planner.papers.janus.check import check
@@ -113,3 +113,10 @@ def test_the_derived_form_states_them() -> None:
     assert made.memory is not None
     assert made.memory.expert_capacity_bytes == 80 * 2**30
     assert made.memory.capacity_bytes > made.memory.expert_capacity_bytes
+
+
+@pytest.mark.parametrize("alone", [{"expert_fixed_bytes": 2e11}, {"expert_capacity_bytes": 1.0}])
+def test_what_an_expert_instance_has_needs_the_bytes_of_a_slot(alone: dict[str, Any]) -> None:
+    with pytest.raises(BadInputError) as caught:
+        problem_of(held(**alone))
+    assert (caught.value.code, caught.value.where) == ("missing_field", "memory.expert_bytes_per_slot")
