@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
 
 def shard_gemm_s(gemm_payload_s: float, tp_size: int, slowdown: float = 1.0, tile_s: float = 0.0) -> float:
     """g [s]: one rank's shard multiplied, ``slowdown`` being rho and ``tile_s`` a_tile."""
@@ -21,6 +24,18 @@ def fused_s(tp_size: int, shard_s: float, hop_s: float) -> float:
     return shard_s + (tp_size - 1) * max(shard_s, hop_s)
 
 
-def ring_exchange_pairs_s(tp_size: int, hop_of_one_s: float, hop_of_two_s: float, gemm_of_two_s: float) -> float:
-    """T [s] of p/2 steps of two shards each, ``aggregate`` of TransformerEngine; p is even."""
-    return hop_of_one_s + gemm_of_two_s + (tp_size // 2 - 1) * max(gemm_of_two_s, hop_of_two_s)
+def ring_exchange_s(
+    steps: ArrayLike,
+    first_hop_s: ArrayLike,
+    hop_s: ArrayLike,
+    gemm_s: ArrayLike,
+    slowdown: tuple[float, float] = (1, 1),
+) -> NDArray[np.float64]:
+    """T [s] of TransformerEngine's ring, ``slowdown`` of hop and GEMM while both run; broadcasts.
+
+    p steps of one shard each, the first of which is there (no first hop), or (``aggregate``) p/2 of two shards, where
+    one hop makes the first pair.
+    """
+    hop, gemm = np.asarray(hop_s), np.asarray(gemm_s)
+    bound = np.maximum(slowdown[0] * hop, slowdown[1] * gemm)
+    return np.asarray(first_hop_s + gemm + (np.asarray(steps) - 1) * bound)

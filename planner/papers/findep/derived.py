@@ -9,10 +9,8 @@ from typing import Literal, Self
 
 from pydantic import Field, model_validator
 
-from planner.derivation.hardware import Hardware
 from planner.derivation.memory_budget import MemoryBudget
-from planner.derivation.moe.dtypes import Multiplied, Stored
-from planner.derivation.moe.forward import activation_dtype
+from planner.derivation.moe.dtypes import MoeHardware, Stored
 from planner.json_text import Json
 from planner.papers.findep.problem import OF_LIMIT, OF_OBJECTIVE, OF_RULES, Objective, Rules, Search
 from planner.validation import Document, Many, fault, refuse_duplicates
@@ -29,12 +27,10 @@ class Pools(Document):
     expert_gpus: int = Field(ge=1, le=65536, description="GPUs that hold the routed experts")
 
 
-class Derive(Hardware):
+class Derive(MoeHardware):
     """Where the costs come from."""
 
     model: str | ModelSpec = Field(description="a built-in model's name, a config.json, or its sizes")
-    dtype: Multiplied = Field(default="bf16", description="of all products but the router's and the experts'")
-    expert_dtype: Multiplied | None = Field(default=None, description="of the routed experts; null: dtype")
     phase: Literal["prefill", "decode"] = Field(description="a sample is a prompt, or one new token")
     prompt_tokens: int | None = Field(default=None, ge=1, le=MAX_TOKENS, description="prefill: tokens of a sample")
     context_tokens: int | None = Field(
@@ -48,7 +44,6 @@ class Derive(Hardware):
     copies: Literal["expert", "gpu"] = Field(
         default="expert", description="a token is sent once to each of its experts, or once to each of their GPUs"
     )
-    kv_dtype: Stored | None = Field(default=None, description="of the cache; null: as activations")
     workload: str = Field(
         default="balanced", min_length=1, max_length=100, description="how tokens were routed in the rows of experts"
     )
@@ -92,24 +87,9 @@ class Derive(Hardware):
         return self.prompt_tokens or self.context_tokens or 1
 
     @property
-    def activation_dtype(self) -> str:
-        """Of activations, norms, the router, embedding and head: 16 bits unless the products are wider."""
-        return activation_dtype(self.dtype)
-
-    @property
-    def experts_dtype(self) -> str:
-        """Of the routed experts' products."""
-        return self.expert_dtype or self.dtype
-
-    @property
     def whole_rows(self) -> bool:
         """Whether experts are priced from rows of all of them on one GPU."""
         return self.expert_rows == "whole" or (self.expert_rows is None and self.workload == "balanced")
-
-    @property
-    def cache_dtype(self) -> str:
-        """Of keys and values, or latents, in the cache."""
-        return self.kv_dtype or self.activation_dtype
 
     @property
     def dispatch_bytes(self) -> float:

@@ -9,10 +9,8 @@ from typing import ClassVar, Literal, Self
 
 from pydantic import Field, model_validator
 
-from planner.derivation.hardware import Hardware
 from planner.derivation.memory_budget import MemoryBudget
-from planner.derivation.moe.dtypes import Multiplied, Stored
-from planner.derivation.moe.forward import activation_dtype
+from planner.derivation.moe.dtypes import MoeHardware, Stored
 from planner.json_text import Json
 from planner.papers.janus.costs import Activated, Combine, Limits, Prices
 from planner.papers.janus.problem import MAX_EXPERTS, Arrivals, FixedRatio, Interval, Layer, Rules, refuse_one_demand
@@ -53,13 +51,10 @@ class DerivedBaselines(FixedRatio):
     monolithic: bool = Field(default=True, description="expert-parallel over whole nodes, priced by the same profile")
 
 
-class Derive(Hardware):
+class Derive(MoeHardware):
     """Where the costs come from. The cluster's ranks are the GPUs owned."""
 
     model: str | ModelSpec = Field(description="a built-in model's name, a config.json, or its sizes")
-    dtype: Multiplied = Field(default="bf16", description="of all products but the router's and the experts'")
-    expert_dtype: Multiplied | None = Field(default=None, description="of the routed experts; null: dtype")
-    kv_dtype: Stored | None = Field(default=None, description="of the cache; null: as activations")
     sent_dtype: Stored | None = Field(default=None, description="of what the pools send; null: as activations")
     attention: Combine = Field(
         default="sum", description="how floor and requests are fitted: as they add up, or the larger, as the paper"
@@ -88,21 +83,6 @@ class Derive(Hardware):
             message = 'missing field "slots_per_instance": without memory nothing tells how many experts fit'
             raise fault(message, code="missing_field", where="slots_per_instance")
         return self
-
-    @property
-    def activation_dtype(self) -> str:
-        """Of activations, norms, the router, embedding and head."""
-        return activation_dtype(self.dtype)
-
-    @property
-    def experts_dtype(self) -> str:
-        """Of the routed experts' products."""
-        return self.expert_dtype or self.dtype
-
-    @property
-    def cache_dtype(self) -> str:
-        """Of keys and values, or latents, in the cache."""
-        return self.kv_dtype or self.activation_dtype
 
     @property
     def sent_bytes(self) -> float:

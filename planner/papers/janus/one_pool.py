@@ -6,10 +6,10 @@ import math
 from dataclasses import dataclass
 
 from planner.papers.janus.costs import Memory
+from planner.papers.janus.frontier import ROUNDING
+from planner.papers.janus.model import WHOLE
 from planner.papers.janus.problem import Monolithic, SizingProblem
 
-ROUNDING = 1e-9
-"""Relative excess of the SLO, or of memory, that still passes, and the part of a request that is none."""
 STILL = 1e-13
 """Relative change of the batch at which the iteration has arrived."""
 MOST_STEPS = 100_000
@@ -79,4 +79,4 @@ def _bytes(problem: SizingProblem, memory: Memory, described: Monolithic, gpus: 
     weights = math.fsum(fixed.values()) if isinstance(fixed, dict) else fixed
     hosted = -(-problem.num_experts // gpus) * described.expert_bytes
     request = problem.context_tokens * memory.kv_bytes_per_token + memory.activation_bytes_per_request
-    return weights + hosted + math.ceil(batch / gpus - ROUNDING) * request
+    return weights + hosted + math.ceil(batch / gpus - WHOLE) * request

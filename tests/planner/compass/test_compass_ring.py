@@ -7,7 +7,7 @@ from compass_cases import G1, Document, named, problem, solved
 
 from planner.papers.compass.cautions import warnings
 from planner.papers.compass.problem import CompassProblem
-from planner.papers.compass.ring import fused_s, hop_s, ring_exchange_pairs_s, shard_gemm_s
+from planner.papers.compass.ring import fused_s, hop_s, ring_exchange_s, shard_gemm_s
 
 TE = {"launcher_rules": "transformer_engine"}
 STATED: Document = {**G1, "contention": {"comm": 1.0, "gemm": 1.001}}
@@ -37,9 +37,9 @@ def test_a_shard_and_a_hop_are_their_share_of_the_whole() -> None:
 
 
 def test_pairs_of_shards_start_with_one_hop_and_run_p_over_2_steps() -> None:
-    assert ring_exchange_pairs_s(8, 1.0, 2.0, 3.0) == 1.0 + 3.0 + 3 * 3.0
-    assert ring_exchange_pairs_s(8, 1.0, 4.0, 3.0) == 1.0 + 3.0 + 3 * 4.0
-    assert ring_exchange_pairs_s(2, 1.0, 4.0, 3.0) == 4.0, "one step of both shards"
+    assert ring_exchange_s(4, 1.0, 2.0, 3.0) == 1.0 + 3.0 + 3 * 3.0
+    assert ring_exchange_s(4, 1.0, 4.0, 3.0) == 1.0 + 3.0 + 3 * 4.0
+    assert ring_exchange_s(1, 1.0, 4.0, 3.0) == 4.0, "one step of both shards"
 
 
 def codes(given: CompassProblem) -> list[str]:

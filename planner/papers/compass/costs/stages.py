@@ -21,6 +21,7 @@ from planner.papers.compass.costs.pairs import Pair
 from planner.papers.compass.costs.setting import Floats, Ints
 from planner.papers.compass.derived import Derive
 from planner.papers.compass.problem import Contention
+from planner.papers.compass.ring import ring_exchange_s
 from profiles.priced import SOURCES, Sources
 
 
@@ -113,10 +114,10 @@ def _chunk_times(chunks: Chunks, contention: Contention) -> Floats:
 
 
 def _ring_times(chunks: Chunks, contention: Contention) -> Floats:
-    """p steps of one shard: the first is there, p - 1 hops hide. p/2 steps of two: one hop makes the first pair."""
+    """p steps of one shard, or p/2 of two."""
     p, hop, gemm, d = chunks.pair.ranks, chunks.comm[1:], chunks.gemm[1:], chunks.degrees[1:]
     first = np.where(d == p, 0.0, chunks.comm[0] / (p - 1))
-    return np.asarray(first + gemm + (d - 1) * np.maximum(contention.comm * hop, contention.gemm * gemm))
+    return ring_exchange_s(d, first, hop, gemm, (contention.comm, contention.gemm))
 
 
 def _line(degrees: Ints, seconds: Floats) -> Line:
