@@ -21,8 +21,11 @@ NAMES = (
     "overlap",
     "pools",
     "pool_experts",
+    "placements",
+    "layouts",
     "lookups",
     "closed_loop",
+    "published_runs",
 )
 
 

@@ -89,8 +89,9 @@ class Baseline(Generic[S]):
 class Derivation(Generic[P]):
     """An explicit problem made from a profile and a model, and the account of its coefficients.
 
-    ``derive`` is the derived form's own object after defaults, with what was resolved on the way. ``arrays`` are the
-    files read beside the problem: base name to sha256.
+    ``derive`` is the derived form's own object after defaults, with what was resolved on the way. ``profile`` is None
+    where everything that one would price was stated. ``arrays`` are the files read beside the problem: base name to
+    sha256.
 
     ``relaxable`` says, for a field of the explicit form that a relaxation may name, which field of the derived form
     moves it, and by what amount that one is larger, or as a string the value that is always enough. ``multiples`` says
@@ -99,8 +100,8 @@ class Derivation(Generic[P]):
 
     problem: P
     derive: Json
-    profile: str
-    profile_sha256: str
+    profile: str | None
+    profile_sha256: str | None
     cost_error: Mapping[str, float] | None
     arrays: Mapping[str, str] = field(default_factory=dict)
     relaxable: Mapping[str, tuple[str, float | str]] = field(default_factory=dict)

@@ -1,13 +1,39 @@
-"""Robust least squares for positive coefficients, in numpy alone so that reading a profile needs nothing else."""
+"""Least squares for coefficients of one sign, in numpy alone so that reading a profile needs nothing else."""
 
 from __future__ import annotations
 
+import itertools
+import math
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
 Floats = npt.NDArray[np.float64]
+
+
+def fit_not_negative(basis: Floats, target: Floats) -> Floats:
+    """Coefficients (k,), none negative, of least squared distance of `basis` (n, k) times them to `target` (n,).
+
+    For few columns: the best of all sets of coefficients that are not zero is the best there is, as it is the free fit
+    of its own set. Columns may differ in size by any factor.
+    """
+    scale = np.abs(basis).max(axis=0)
+    scale = np.where(scale > 0, scale, 1.0)
+    number = basis.shape[1]
+    nearest = (math.inf, np.zeros(number))
+    for size in range(number, 0, -1):
+        for kept in itertools.combinations(range(number), size):
+            columns = list(kept)
+            found = np.linalg.lstsq(basis[:, columns] / scale[columns], target, rcond=None)[0]
+            if (found < 0).any():
+                continue
+            coefficients = np.zeros(number)
+            coefficients[columns] = found / scale[columns]
+            left = float(np.sum((basis @ coefficients - target) ** 2))
+            if left < nearest[0]:
+                nearest = (left, coefficients)
+    return nearest[1]
 
 
 def fit_positive(model: Callable[[Floats], Floats], start: Floats, measured: Floats, *, steps: int = 60) -> Floats:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from pydantic import BaseModel
+from pydantic.fields import FieldInfo
 
 from planner import __version__
 from planner.beside import Beside
@@ -106,11 +107,17 @@ def _derived(plan: Plan, path: str) -> Source:
         raise BadInputError(message, code=error.code, where=error.where) from None
     if posed.inputs.problem_sha256 != plan.inputs.problem_sha256:
         return Source(document, derived, options, plan.beside, posed, _why_other(plan, posed))
-    filled = {n for n in kept if explicit.model_fields[n].is_required() and not derived.model_fields[n].is_required()}
+    filled = {name for name in kept if _is_filled_in(explicit.model_fields[name], derived.model_fields[name])}
     shorter = {name: value for name, value in document.items() if name not in filled}
     if filled and _gives(posed, shorter, options, plan.beside):
         document = shorter
     return Source(document, derived, options, plan.beside, posed)
+
+
+def _is_filled_in(explicit: FieldInfo, derived: FieldInfo) -> bool:
+    """Whether a derivation fills a field in where its own document leaves it out."""
+    unset = derived.default is None and explicit.default is not None
+    return not derived.is_required() and (explicit.is_required() or unset)
 
 
 def _gives(posed: Posed, shorter: Json, options: DeriveOptions, beside: Beside | None) -> bool:

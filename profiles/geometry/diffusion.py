@@ -6,12 +6,15 @@ Formulas: (16) and (17) of the Zellige page; sizes from public model code. FLOPs
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
 from profiles.errors import ProfileError
 from profiles.families import DTYPE_BYTES
+from profiles.geometry.diffusion_blocks import DiffusionBlock, cross_ends, joint_ends
+from profiles.geometry.weights import Weight
 
 Rows = Literal["image", "text", "joint"]
 Kind = Literal["cross", "double", "single"]
@@ -30,6 +33,14 @@ class Projection:
     def row_count(self, tokens: int, text_tokens: int) -> int:
         """How many rows the product has for one sequence of `tokens` image tokens."""
         return {"image": tokens, "text": text_tokens, "joint": tokens + text_tokens}[self.rows]
+
+
+@dataclass(frozen=True)
+class BlockRun:
+    """`count` consecutive blocks of one kind."""
+
+    kind: DiffusionBlock
+    count: int
 
 
 @dataclass(frozen=True)
@@ -92,6 +103,24 @@ class DiTGeometry:
             ("single", self.single_layers),
         )
         return tuple((kind, count) for kind, count in counts if count)
+
+    @cached_property
+    def runs(self) -> tuple[BlockRun, ...]:
+        """The blocks in order."""
+        return tuple(
+            BlockRun(DiffusionBlock(self.hidden, self.heads, self.ffn, kind), count) for kind, count in self.kinds()
+        )
+
+    @cached_property
+    def ends(self) -> tuple[Weight, ...]:
+        """What stands around the blocks, at the widths of the published models (text 4096, 64 values a patch)."""
+        return joint_ends(self.hidden) if self.joint else cross_ends(self.hidden)
+
+    @property
+    def parameters(self) -> int:
+        """All parameters."""
+        blocks = sum(run.count * run.kind.parameters for run in self.runs)
+        return blocks + sum(weight.parameters for weight in self.ends)
 
     def projections(self, kind: Kind | None = None) -> tuple[Projection, ...]:
         """The matrix products of one layer of `kind`. Their FLOPs and those of attention add up to `layer_flops`.

@@ -11,7 +11,7 @@ from profiles.errors import ProfileError
 from profiles.geometry.attention import Attention
 from profiles.geometry.diffusion import element_bytes
 from profiles.geometry.feed_forward import Dense, FeedForward
-from profiles.geometry.weights import PARTS, Part, Weight, by_part, matrix, norm
+from profiles.geometry.weights import PARTS, Part, Weight, by_part, matrix, norm, on_rank
 
 Norm = Literal["rms", "layer"]
 
@@ -68,10 +68,7 @@ class LayerKind:
 
     def on_rank(self, tensor_ranks: int = 1, expert_ranks: int = 1, expert_tensor_ranks: int = 1) -> tuple[int, int]:
         """Parameters of one such layer on one rank: all but the experts, and the experts. Raises `ProfileError`."""
-        sums = [0, 0]
-        for weight in self.weights:
-            sums[weight.part == "experts"] += weight.on_rank(tensor_ranks, expert_ranks, expert_tensor_ranks)
-        return sums[0], sums[1]
+        return on_rank(self.weights, tensor_ranks, expert_ranks, expert_tensor_ranks)
 
 
 @dataclass(frozen=True)

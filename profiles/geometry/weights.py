@@ -95,6 +95,16 @@ def norm(name: str, length: int, kind: Literal["rms", "layer"]) -> tuple[Weight,
     return scale if kind == "rms" else (*scale, vector(f"{name}_shift", "norms", length))
 
 
+def on_rank(
+    weights: Iterable[Weight], tensor_ranks: int = 1, expert_ranks: int = 1, expert_tensor_ranks: int = 1
+) -> tuple[int, int]:
+    """Parameters of some weights on one rank: all but the experts, and the experts. Raises `ProfileError`."""
+    sums = [0, 0]
+    for weight in weights:
+        sums[weight.part == "experts"] += weight.on_rank(tensor_ranks, expert_ranks, expert_tensor_ranks)
+    return sums[0], sums[1]
+
+
 def by_part(weights: Iterable[Weight], amount: Callable[[Weight], int]) -> dict[Part, int]:
     """The amount of each part that has any, in the order of `PARTS`."""
     sums = dict.fromkeys(PARTS, 0)

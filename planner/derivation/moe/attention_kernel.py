@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from planner.derivation.account import Floats
+from planner.derivation.causal_attention import grouped_causal
 from planner.derivation.moe.forward import Forward
 from profiles.geometry.attention import GroupedAttention, LatentAttention
 from profiles.latent import latent_decode, latent_prefill
@@ -34,39 +35,19 @@ def _latent(forward: Forward, attention: LatentAttention, samples: Floats) -> tu
 
 
 def _prefill(forward: Forward, attention: GroupedAttention, samples: Floats) -> tuple[str, Priced]:
-    """A sliding window of W keys: rows of that window, else causal pieces of 2 W tokens, which have as many pairs."""
-    window = attention.window
-    dtype, length = forward.activation_dtype, forward.tokens_per_sample
-    family = f"prefill_attention/{dtype}"
-    if window is None or length <= window:
-        return family, _grouped_prefill(forward, attention, length, samples)
-    workload = f"window_{window}"
-    if forward.profile.has("prefill_attention", dtype, workload=workload):
-        axes = {"head_dim": attention.head_dim, "queries_per_kv_head": attention.heads // attention.kv_heads}
-        axes |= {"heads": attention.heads, "length": length}
-        price = forward.profile.operation(
-            "prefill_attention",
-            {**axes, "batch": samples},
-            dtype=dtype,
-            workload=workload,
-            extrapolate=forward.extrapolate,
-        )
-        return family, price
-    pieces = max(1.0, length / (2 * window))
-    price = _grouped_prefill(forward, attention, min(length, 2 * window), samples * pieces)
-    return family, modelled(price.seconds)
-
-
-def _grouped_prefill(forward: Forward, attention: GroupedAttention, length: int, batch: Floats) -> Priced:
-    return forward.profile.prefill_attention(
-        length,
-        batch,
+    dtype = forward.activation_dtype
+    price, stands_in = grouped_causal(
+        forward.profile,
+        forward.tokens_per_sample,
+        samples,
         attention.heads,
         attention.kv_heads,
         attention.head_dim,
-        dtype=forward.activation_dtype,
+        attention.window,
+        dtype=dtype,
         extrapolate=forward.extrapolate,
     )
+    return f"prefill_attention/{dtype}", _marked(price, stands_in)
 
 
 def _decode(forward: Forward, attention: GroupedAttention, samples: Floats) -> tuple[str, Priced]:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from planner.derivation.references import input_errors, located
 from planner.errors import BadInputError
+from planner.memory.inference import expert_matrix_bytes
 from profiles.families import DTYPE_BYTES
 from profiles.geometry import ModelGeometry, load_model
 from profiles.geometry.attention import LatentAttention
@@ -51,9 +52,8 @@ class MoeModel:
         return (*self.kinds, *self.dense)
 
     def expert_bytes(self, dtype: str) -> float:
-        """The matrices of one expert of one layer: three where it is gated, else two."""
-        products = 3 if self.experts.gated else 2
-        return float(products * self.hidden * self.experts.ffn * DTYPE_BYTES[dtype])
+        """The matrices of one expert of one layer."""
+        return expert_matrix_bytes(self.hidden, self.experts, DTYPE_BYTES[dtype])
 
 
 def moe_model(named: str | ModelSpec, folder: Path) -> MoeModel:

@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from typing import Protocol
 
 from planner.derivation.moe.model import MoeModel
+from planner.memory import inference as memory
 from profiles.families import DTYPE_BYTES
 from profiles.geometry.weights import Weight
 
@@ -38,12 +39,10 @@ def weight_bytes(model: MoeModel, part: str, given: Kept) -> float:
     kept = given.experts_dtype if part == "experts" else given.dtype
     if part in _IN_ACTIVATION_DTYPE:
         kept = given.activation_dtype
-    parts = (
-        weight.parameters * count * DTYPE_BYTES[given.activation_dtype if weight.vector else kept]
-        for weight, count in _weights(model)
-        if weight.part == part
+    return memory.weight_bytes(
+        ((weight, count) for weight, count in _weights(model) if weight.part == part),
+        lambda weight: DTYPE_BYTES[given.activation_dtype if weight.vector else kept],
     )
-    return float(round(sum(parts)))
 
 
 def _weights(model: MoeModel) -> Iterable[tuple[Weight, int]]:

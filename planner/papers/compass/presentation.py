@@ -6,8 +6,9 @@ from collections import Counter
 from collections.abc import Iterator
 
 from planner.attribution import Sources
+from planner.derivation.shares import by_source
 from planner.json_text import Json
-from planner.paper import SOURCES, MemoryRow
+from planner.paper import MemoryRow
 from planner.papers.compass.calls import Call, calls, words
 from planner.papers.compass.cautions import buffers
 from planner.papers.compass.closed_form import TIE
@@ -22,21 +23,19 @@ WHERE = "each GPU"
 
 def shares(problem: CompassProblem, solution: CompassSolution) -> dict[str, float]:
     """Fraction of the objective's seconds by source."""
-    busy = dict.fromkeys(SOURCES, 0.0)
-    for call in calls(problem, solution):
+    return by_source(_attributed(calls(problem, solution)))
+
+
+def _attributed(made: list[Call]) -> Iterator[tuple[float, Sources | None]]:
+    """The seconds of every call, part by part."""
+    for call in made:
         parts = _parts(call)
         if all(sources is None for _, sources in parts):
-            busy["stated"] += call.total_s
+            yield call.total_s, None
             continue
         each_s = call.total_s / sum([amount for amount, _ in parts])
         for amount, sources in parts:
-            if sources is None:
-                busy["stated"] += amount * each_s
-                continue
-            for source in SOURCES:
-                busy[source] += amount * each_s * getattr(sources, source)
-    total = sum(busy.values())
-    return {source: value / total for source, value in busy.items()}
+            yield amount * each_s, sources
 
 
 def _parts(call: Call) -> list[tuple[float, Sources | None]]:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from planner import memory
 from planner.derivation.moe.weights import parts_beside_experts, weight_bytes
 from planner.derivation.moe.workspace import workspace_bytes_per_token
+from planner.memory import inference as memory
+from planner.memory.cache import cache_bytes
 from planner.papers.findep.problem import Memory
 from planner.papers.findep.setting import Setting
 from profiles.families import DTYPE_BYTES
@@ -18,8 +19,7 @@ def memory_of(setting: Setting, capacity_bytes: float, reserve_bytes: float) -> 
     weights = {f"{part}_weights": weight_bytes(model, part, given) for part in parts_beside_experts(model)}
     inner = memory.expert_buffer_bytes_per_copy(
         model.hidden,
-        model.experts.ffn,
-        gated=True,
+        model.experts,
         received_element_bytes=given.dispatch_bytes,
         sent_element_bytes=given.combine_bytes,
         element_bytes=DTYPE_BYTES[given.activation_dtype],
@@ -49,8 +49,8 @@ def bytes_per_sample(setting: Setting, expert_gpus: int) -> Bytes:
         received_element_bytes=given.combine_bytes,
     )
     return {
-        "kv_cache": float(model.geometry.kv_bytes(given.context, given.cache_dtype)),
-        "residual_stream": _whole(2 * tokens * model.hidden * element),
+        "kv_cache": _whole(cache_bytes(model.geometry, given.context, DTYPE_BYTES[given.cache_dtype])),
+        "residual_stream": _whole(tokens * memory.residual_stream_bytes_per_token(model.hidden, element)),
         "exchange_buffers": _whole(tokens * exchange),
     }
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from planner.derivation.shares import by_source
 from planner.json_text import Json
-from planner.paper import SOURCES, MemoryRow, Warned
+from planner.memory.near_capacity import NEAR_CAPACITY
+from planner.paper import MemoryRow, Warned
 from planner.papers.findep.cautions import cautions_of
 from planner.papers.findep.larger_box import binding_maxima
 from planner.papers.findep.pictures import RESOURCES, memory_table, resources, timelines
@@ -17,24 +19,13 @@ from planner.papers.findep.tasks import split_of, tasks_of
 from planner.units import amount, in_bytes, percent, seconds
 from planner.view import View
 
-NEAR_CAPACITY = 0.85
-"""The memory model is an optimist near the edge: fuller GPUs are worth a warning."""
 SAME = 1e-9
 """A bound so near, relative, is met."""
 
 
 def shares(problem: FindepProblem, solution: FindepSolution) -> dict[str, float]:
     """Fraction of the busy seconds of all resources by source."""
-    busy = dict.fromkeys(SOURCES, 0.0)
-    for task in tasks_of(problem, solution):
-        work = task.count * task.seconds
-        if task.sources is None:
-            busy["stated"] += work
-        else:
-            for source in SOURCES:
-                busy[source] += work * float(getattr(task.sources, source))
-    total = sum(busy.values())
-    return {source: value / total for source, value in busy.items()}
+    return by_source((task.count * task.seconds, task.sources) for task in tasks_of(problem, solution))
 
 
 def memory(problem: FindepProblem, solution: FindepSolution) -> list[MemoryRow]:

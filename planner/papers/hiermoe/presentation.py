@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Iterator
 
+from planner.attribution import Sources
+from planner.derivation.shares import by_source
 from planner.json_text import Json
-from planner.paper import SOURCES, MemoryRow
+from planner.paper import MemoryRow
 from planner.papers.hiermoe.cautions import load_ratios
 from planner.papers.hiermoe.exchange.time import best_dimension
 from planner.papers.hiermoe.instance import compile_case
@@ -17,22 +20,15 @@ from planner.units import in_bytes, seconds
 
 def shares(problem: HiermoeProblem, solution: HiermoeSolution) -> dict[str, float]:
     """Fraction of the objective's seconds by the source of the coefficient behind them."""
-    busy = dict.fromkeys(SOURCES, 0.0)
+    return by_source(_parts(problem, solution))
+
+
+def _parts(problem: HiermoeProblem, solution: HiermoeSolution) -> Iterator[tuple[float, Sources | None]]:
+    """Seconds of every hop, and of every layer's busiest rank."""
     for layer in solution.layers:
         for hop in layer.hops:
-            _add(busy, problem.objective.a2a_multiplier * hop.time_s, link_of(problem, hop).sources)
-        _add(busy, compute_s(problem, layer), problem.costs.compute_sources)
-    total = sum(busy.values())
-    # Nothing costs anything: then all of it is what the user says.
-    return {source: value / total if total else float(source == "stated") for source, value in busy.items()}
-
-
-def _add(busy: dict[str, float], amount_s: float, sources: object) -> None:
-    if sources is None:
-        busy["stated"] += amount_s
-    else:
-        for source in SOURCES:
-            busy[source] += amount_s * float(getattr(sources, source))
+            yield problem.objective.a2a_multiplier * hop.time_s, link_of(problem, hop).sources
+        yield compute_s(problem, layer), problem.costs.compute_sources
 
 
 def link_of(problem: HiermoeProblem, hop: HopUse) -> LinkCost:

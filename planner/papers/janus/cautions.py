@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from planner.memory.near_capacity import NEAR_CAPACITY
 from planner.paper import Warned
 from planner.papers.janus.costs import Caution
 from planner.papers.janus.load_cautions import (
@@ -31,8 +32,6 @@ from planner.units import amount, percent, seconds
 
 NEAR_SLO = 0.01
 """The model is hardly nearer to a device than this part of the SLO."""
-NEAR_CAPACITY = 0.85
-"""The memory model is an optimist near the edge: fuller instances are worth a warning."""
 ATTENTION_HOLDS = "which the model counts without fragmentation, at the mean context: plan with a larger reserve"
 EXPERT_HOLDS = (
     "whose reserve must hold activations and buffers of all requests in flight: plan with fewer slots, or a larger "

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 
 from planner.attribution import Sources
+from planner.derivation.shares import by_source
 from planner.json_text import Json
-from planner.paper import SOURCES, MemoryRow
+from planner.paper import MemoryRow
 from planner.papers.janus.model import Option
 from planner.papers.janus.problem import JanusProblem, SeriesProblem, SizingProblem
 from planner.papers.janus.shown.used import Used, used_of
@@ -40,23 +41,17 @@ def shares(problem: JanusProblem, solution: JanusSolution) -> dict[str, float]:
 
     Of a series the mean over GPU-hours. What a_max comes from is the load's, and no part of it.
     """
-    told = dict.fromkeys(SOURCES, 0.0)
+    return by_source(_parts(problem, solution))
+
+
+def _parts(problem: JanusProblem, solution: JanusSolution) -> Iterator[tuple[float, Sources | None]]:
+    """GPU-seconds of attention, experts and communication."""
     for used in used_of(problem, solution):
         parts = used.layer_s()
         total = parts[0] + parts[1] + parts[2]
         option = used.option
         for part, cost in zip(parts, (option.attention, option.moe, option.comm), strict=True):
-            _add(told, float((used.gpu_seconds * part / total).sum()), cost.sources)
-    whole = sum(told.values())
-    return {source: value / whole if whole else float(source == "stated") for source, value in told.items()}
-
-
-def _add(told: dict[str, float], amount: float, sources: Sources | None) -> None:
-    if sources is None:
-        told["stated"] += amount
-        return
-    for source in SOURCES:
-        told[source] += amount * float(getattr(sources, source))
+            yield float((used.gpu_seconds * part / total).sum()), cost.sources
 
 
 def memory(problem: JanusProblem, solution: JanusSolution) -> list[MemoryRow]:

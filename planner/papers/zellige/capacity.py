@@ -5,9 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from planner import memory
 from planner.derivation.clusters import device_memory
 from planner.errors import InfeasibleError, Relaxation
+from planner.memory.states import fully_sharded_bytes
 from planner.papers.zellige.derived import Derive
 from profiles.cluster import Cluster
 from profiles.families import DTYPE_BYTES
@@ -28,14 +28,7 @@ class Capacity:
 
 def model_parameters(geometry: DiTGeometry) -> tuple[int, int]:
     """All parameters of a model, and those of its largest layer (the unit that sharding gathers)."""
-    hidden, ffn, head_dim = geometry.hidden, geometry.ffn, geometry.head_dim
-    if not geometry.joint:
-        block = memory.cross_attention_dit_block_parameters(hidden, ffn)
-        return int(geometry.layers * block + memory.cross_attention_dit_end_parameters(hidden)), int(block)
-    double = memory.double_stream_block_parameters(hidden, ffn, head_dim)
-    single = memory.single_stream_block_parameters(hidden, ffn, head_dim)
-    blocks = geometry.double_layers * double + geometry.single_layers * single
-    return int(blocks + memory.joint_dit_end_parameters(hidden)), int(double if geometry.double_layers else single)
+    return geometry.parameters, max(run.kind.parameters for run in geometry.runs)
 
 
 def capacity_of(given: Derive, geometry: DiTGeometry, profile: Profile, cluster: Cluster) -> Capacity:
@@ -47,12 +40,11 @@ def capacity_of(given: Derive, geometry: DiTGeometry, profile: Profile, cluster:
     capacity = device_memory(budget.capacity_bytes, cluster, profile)
     parameters, unit = model_parameters(geometry)
     states = float(
-        memory.sharded_state_bytes(
+        fully_sharded_bytes(
             parameters,
             budget.state_bytes_per_parameter,
             shard_ranks=budget.shard_ranks or given.ranks.num_ranks,
-            unit_parameters=unit,
-            element_bytes=int(DTYPE_BYTES[given.dtype]),
+            unit_bytes=unit * int(DTYPE_BYTES[given.dtype]),
         )
     )
     cap = capacity - budget.reserve_bytes - states

@@ -5,15 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 
+from planner.derivation.shares import by_source
 from planner.json_text import Json
-from planner.paper import SOURCES, MemoryRow, Warned
+from planner.memory.near_capacity import NEAR_CAPACITY
+from planner.paper import MemoryRow, Warned
 from planner.papers.zellige.problem import Group, Option, ZelligeProblem
 from planner.papers.zellige.solution import ZelligeSolution
 from planner.units import in_bytes, seconds
 from planner.view import Bar, Bars, Segment, Table, View
 
-NEAR_CAPACITY = 0.85
-"""The memory model is an optimist near the edge: fuller ranks are worth a warning (page memory, section 11)."""
 STEP = (
     "the layers' products, attention and collectives of one step, forward and backward, on the slowest rank; not "
     "norms and other elementwise work, text and image encoders, gradient reduction, optimizer and data loading"
@@ -35,17 +35,10 @@ def _options(problem: ZelligeProblem) -> dict[tuple[int, str], Option]:
 def shares(problem: ZelligeProblem, solution: ZelligeSolution) -> dict[str, float]:
     """Fraction of the planned rank-seconds by source."""
     options = _options(problem)
-    seconds = dict.fromkeys(SOURCES, 0.0)
-    for (group, config, ranks), count in sorted(_used(problem, solution).items()):
-        option = options[group, config]
-        work = count * len(ranks) * option.time_s
-        if option.sources is None:
-            seconds["stated"] += work
-        else:
-            for source in SOURCES:
-                seconds[source] += work * float(getattr(option.sources, source))
-    total = sum(seconds.values())
-    return {source: value / total for source, value in seconds.items()}
+    return by_source(
+        (count * len(ranks) * options[group, config].time_s, options[group, config].sources)
+        for (group, config, ranks), count in sorted(_used(problem, solution).items())
+    )
 
 
 def memory(problem: ZelligeProblem, solution: ZelligeSolution) -> list[MemoryRow]:

@@ -18,20 +18,19 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from planner import memory
 from planner.derivation.account import Account, Floats
+from planner.derivation.node_hop import node_hop
+from planner.derivation.training.causal import BACKWARD_ATTENTION
+from planner.derivation.training.matrix_products import BACKWARD_PRODUCTS
+from planner.memory.activations import Cut, Kernels, layer_bytes
 from planner.papers.zellige.derived import Derive
 from profiles.cluster import Cluster
 from profiles.families import DTYPE_BYTES
 from profiles.geometry import DiTGeometry
-from profiles.priced import MODELLED, STATED, Priced
+from profiles.priced import MODELLED, STATED, Priced, modelled
 from profiles.profile import Profile
 
 Bools = npt.NDArray[np.bool_]
-
-BACKWARD_PRODUCTS = 2.0
-"""Backward of a matrix product, in forwards (page equation 18)."""
-BACKWARD_ATTENTION = 2.5
 
 
 @dataclass(frozen=True)
@@ -107,17 +106,15 @@ class Pricer:
         hidden = geometry.hidden
         text = geometry.text_tokens if geometry.joint else 0
         rows = _parts(length, splits.degree) + text
-        live = memory.dit_activation_bytes_per_token(
-            hidden, geometry.heads, geometry.head_dim, geometry.ffn, element_bytes=e
-        )
+        layer = layer_bytes(geometry.runs[0].kind, Cut(rows), Kernels(element_bytes=e))
         resident = (length + text) * 2 * hidden * e / (splits.h * splits.k)
         ulysses = np.where(splits.h > 1, 6 * _parts(length, splits.degree) * hidden * e, 0.0)
         ring = np.where(splits.k > 1, 2 * _parts(length, splits.k) * 2 * hidden * e / splits.h, 0.0)
         full = self.derive.checkpointing == "full"
         layers = 1 if full else geometry.layers
         return {
-            "saved_inputs": geometry.layers * rows * hidden * e if full else np.zeros_like(rows),
-            "live_layers": layers * rows * live,
+            "saved_inputs": geometry.layers * layer.input if full else np.zeros_like(rows),
+            "live_layers": layers * layer.kept,
             "keys_and_values": layers * resident,
             "communication_buffers": ulysses + ring,
         }
@@ -167,11 +164,10 @@ class Pricer:
             account.add("ring", np.where(slower, more * hop.seconds, 0.0), hop.source)
 
     def _hop(self, block_bytes: Floats, splits: Splits) -> Priced:
-        """Passing one block to the next of k ranks. Inside a node: an all-gather of k such blocks is k - 1 hops."""
+        """Passing one block to the next of k ranks."""
 
         def inside(message: Floats, ranks: Floats) -> Priced:
-            whole = self._node_collective("all_gather", message * ranks, ranks)
-            return Priced(whole.seconds / (ranks - 1), np.full_like(whole.source, MODELLED))
+            return modelled(node_hop(self.profile, message, ranks, self.derive.extrapolate).seconds)
 
         def between(message: Floats, ranks: Floats) -> Priced:
             return self.cluster.network_collective("send_recv", message, ranks)

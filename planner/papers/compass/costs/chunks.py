@@ -14,11 +14,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from planner.derivation.expert_share import expert_share
 from planner.errors import BadInputError
 from planner.papers.compass.costs.pairs import COLLECTIVE, Pair
 from planner.papers.compass.costs.setting import Floats, Ints, Setting
 from profiles.errors import ProfileError
-from profiles.experts import launch_seconds, whole_products
 from profiles.families import COLLECTIVES
 from profiles.priced import MODELLED, Priced, Sources
 
@@ -73,16 +73,9 @@ def _gemm_seconds(setting: Setting, which: Ints, degrees: Floats) -> Priced:
         seconds[plain], source[plain] = priced.seconds, priced.source
     if experts.any():
         with _rows_of(setting, "moe_gemm"):
-            priced = _expert_seconds(setting, m[experts])
+            priced = expert_share(setting.expert_rows, m[experts], given.expert_parallel_size or 1, given.extrapolate)
         seconds[experts], source[experts] = priced.seconds, priced.source
     return Priced(seconds, source)
-
-
-def _expert_seconds(setting: Setting, tokens: Floats) -> Priced:
-    """A rank's experts when all ranks together have ``tokens`` before routing."""
-    price = whole_products(setting.expert_rows, tokens, setting.given.extrapolate)
-    launch = np.minimum(launch_seconds(setting.expert_rows), price.seconds)
-    return Priced(launch + (price.seconds - launch) / (setting.given.expert_parallel_size or 1), price.source)
 
 
 def _comm_seconds(setting: Setting, which: Ints, degrees: Floats) -> Priced:

@@ -11,6 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+from planner.memory.messages import expert_message_bytes, tensor_message_bytes
 from planner.papers.compass.costs.tensor_parallel import Cut
 from planner.papers.compass.costs.tiles import tile_of
 from planner.papers.compass.derived import Derive
@@ -87,7 +88,7 @@ def expert_pairs(given: Derive, hidden: int, experts: Experts, layers: int) -> t
             op="a2a_gemm",
             cutting="experts",
             ranks=ranks,
-            message_bytes=own * experts.top_k * hidden * given.gathered_bytes,
+            message_bytes=expert_message_bytes(hidden, experts.top_k, own, given.gathered_bytes),
             m=own * ranks,
             n=experts.ffn,
             k=hidden,
@@ -128,7 +129,7 @@ def _pair(given: Derive, cut: Cut, op: Op, way: str, shape: tuple[int, int], rul
         op=op,
         cutting=cutting,
         ranks=given.tp_size,
-        message_bytes=given.tokens * cut.width * number_bytes,
+        message_bytes=tensor_message_bytes(cut.width, given.tokens, number_bytes),
         m=given.tokens,
         n=n,
         k=k,

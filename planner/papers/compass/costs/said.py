@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from planner.derivation.devices import differ
 from planner.derivation.narrow_dtype import experts_slower, measured_as, times_slower
-from planner.papers.compass.costs.devices import differ
 from planner.papers.compass.costs.setting import Floats, Setting
 from planner.papers.compass.costs.stages import Stages
 from planner.papers.compass.problem import Caution

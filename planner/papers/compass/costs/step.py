@@ -15,15 +15,14 @@ from dataclasses import replace
 import numpy as np
 
 from planner.derivation.account import nine_digits
+from planner.derivation.causal_attention import grouped_causal
+from planner.derivation.training.causal import BACKWARD_ATTENTION
 from planner.errors import BadInputError
 from planner.papers.compass.costs.chunks import chunks_of
 from planner.papers.compass.costs.setting import Setting
 from profiles.errors import ProfileError
 from profiles.geometry.attention import Attention, GroupedAttention
 from profiles.latent import has_known_widths, latent_prefill
-
-BACKWARD_ATTENTION = 2.5
-"""FLOPs of the backward over the forward kernel: five products against two (FlashAttention-2, arXiv 2307.08691)."""
 
 
 def beside(setting: Setting) -> tuple[dict[str, float], list[str]]:
@@ -59,7 +58,7 @@ def _attention(setting: Setting) -> float:
 
 
 def _kernel(setting: Setting, attention: Attention) -> float:
-    """One forward kernel of a layer; of a window of W keys causal pieces of 2 W tokens, which have as many pairs."""
+    """One forward kernel of a layer."""
     given, p = setting.given, setting.given.tp_size
     dtype, extrapolate = given.activation_dtype, given.extrapolate
     length, batch, heads = given.sequence_tokens, float(given.micro_batch), max(1, attention.heads // p)
@@ -69,10 +68,17 @@ def _kernel(setting: Setting, attention: Attention) -> float:
         return float(
             latent_prefill(setting.profile, length, batch, heads, dtype=dtype, extrapolate=extrapolate).seconds
         )
-    if attention.window is not None and length > 2 * attention.window:
-        length, batch = 2 * attention.window, batch * length / (2 * attention.window)
-    priced = setting.profile.prefill_attention(
-        length, batch, heads, max(1, attention.kv_heads // p), attention.head_dim, dtype=dtype, extrapolate=extrapolate
+    kv_heads, window = max(1, attention.kv_heads // p), attention.window
+    priced, _ = grouped_causal(
+        setting.profile,
+        length,
+        batch,
+        heads,
+        kv_heads,
+        attention.head_dim,
+        window,
+        dtype=dtype,
+        extrapolate=extrapolate,
     )
     return float(priced.seconds)
 

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
+from planner.derivation.training.rank_products import cut_products
 from profiles.geometry.model import LayerKind, ModelGeometry
-from profiles.geometry.products import products
-from profiles.geometry.weights import Weight
 
 PARTS = ("attention", "dense_ffn", "shared_experts")
 
@@ -63,14 +62,6 @@ def _of_layer(kind: LayerKind, ranks: int) -> list[Cut]:
     found = []
     for split in ("out", "in"):
         mine = [weight for weight in kind.weights if weight.part in PARTS and weight.split == split]
-        for product in products(_share(weight, ranks) for weight in mine if not weight.vector):
+        for product in cut_products(mine, ranks):
             found.append(Cut(_NAMES[product.name], split == "out", product.out_features, product.in_features, 0))
     return found
-
-
-def _share(weight: Weight, ranks: int) -> Weight:
-    """The weight as one rank holds it; key-value heads fewer than ranks are held by several."""
-    numbers = weight.on_rank(ranks)
-    if weight.split == "out":
-        return replace(weight, out_features=numbers // weight.in_features)
-    return replace(weight, in_features=numbers // weight.out_features)

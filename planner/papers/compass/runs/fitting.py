@@ -5,8 +5,6 @@ Residuals are relative, so that short runs count as much as long ones; no coeffi
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -16,6 +14,7 @@ import numpy as np
 from planner.papers.compass.problem import Stage
 from planner.papers.compass.runs.document import ENOUGH_DEGREES, ENOUGH_SPAN, WELL_CHOSEN, WELL_FITTED, Curve
 from planner.papers.compass.times import Floats
+from profiles.least_squares import fit_not_negative
 
 FEWEST_DEGREES = 3
 """A curve has three coefficients."""
@@ -116,24 +115,7 @@ def _piece(degrees: Sequence[int], seconds: Sequence[float]) -> tuple[Curve, flo
 
 
 def _fitted(basis: Floats, seconds: Floats) -> tuple[list[float], float]:
-    """The coefficients >= 0 of least squared relative error, and the largest such error.
-
-    The best of all sets of coefficients that are not zero is the best there is: it is the free fit of its own set.
-    """
+    """The coefficients >= 0 of least squared relative error, and the largest such error."""
     relative = basis / seconds[:, None]
-    scale = np.abs(relative).max(axis=0)
-    number = basis.shape[1]
-    best: tuple[float, Floats] = (math.inf, np.zeros(number))
-    for size in range(number, 0, -1):
-        for kept in itertools.combinations(range(number), size):
-            columns = list(kept)
-            found = np.linalg.lstsq(relative[:, columns] / scale[columns], np.ones(len(seconds)), rcond=None)[0]
-            if (found < 0).any():
-                continue
-            coefficients = np.zeros(number)
-            coefficients[columns] = found / scale[columns]
-            left = float(np.sum((relative @ coefficients - 1) ** 2))
-            if left < best[0]:
-                best = (left, coefficients)
-    coefficients = best[1]
+    coefficients = fit_not_negative(relative, np.ones(len(seconds)))
     return coefficients.tolist(), float(np.abs(relative @ coefficients - 1).max())

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from planner import memory
 from planner.derivation.moe.weights import parts_beside_experts, weight_bytes
 from planner.derivation.moe.workspace import workspace_bytes_per_token
 from planner.errors import BadInputError
+from planner.memory import inference as memory
+from planner.memory.cache import cache_bytes
 from planner.papers.janus.costs import Memory
 from planner.papers.janus.prices.setting import Setting
 from profiles.families import DTYPE_BYTES
@@ -37,14 +38,14 @@ def expert_bytes(setting: Setting) -> float:
 
 def kv_bytes_per_token(setting: Setting) -> float:
     """Of a cached token over all layers, the mean over the context: a sliding layer keeps its window and no more."""
-    held = setting.model.geometry.kv_bytes(setting.context, setting.given.cache_dtype)
-    return float(f"{held / setting.context:.9g}")
+    held = cache_bytes(setting.model.geometry, setting.context, DTYPE_BYTES[setting.given.cache_dtype])
+    return float(f"{round(held) / setting.context:.9g}")
 
 
 def activation_bytes(setting: Setting) -> float:
     """Of a request while its token is made: the residual stream twice, what is sent and comes back, the workspace."""
     given, model = setting.given, setting.model
-    stream = 2 * model.hidden * DTYPE_BYTES[given.activation_dtype]
+    stream = memory.residual_stream_bytes_per_token(model.hidden, DTYPE_BYTES[given.activation_dtype])
     exchange = memory.exchange_buffer_bytes_per_token(
         model.hidden, 1, sent_element_bytes=given.sent_bytes, received_element_bytes=given.sent_bytes
     )

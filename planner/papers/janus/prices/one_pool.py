@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from planner.memory.messages import expert_message_bytes
 from planner.papers.janus.costs import Memory
 from planner.papers.janus.prices.footprint import expert_bytes
 from planner.papers.janus.prices.load import MOST_BATCH
@@ -23,7 +24,8 @@ def monolithic_of(setting: Setting, memory: Memory | None) -> Monolithic | None:
     allowed, each = _allowed(setting), expert_bytes(setting)
     gpus = next((count for count in allowed if _holds(setting, memory, count, each)), allowed[-1])
     per_gpu = min(setting.load.most_in_flight, MOST_BATCH) / gpus
-    payload = per_gpu * setting.model.experts.top_k * setting.model.hidden * setting.given.sent_bytes
+    model = setting.model
+    payload = expert_message_bytes(model.hidden, model.experts.top_k, per_gpu, setting.given.sent_bytes)
     try:
         comm_s = 2.0 * _all_to_all(setting, gpus, payload)
     except ProfileError:

@@ -1,0 +1,94 @@
+"""All that a file of measured runs teaches a derived problem, and how well that foretells runs it was not fitted to."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from planner.derivation.training.calibration import Calibration
+from planner.errors import BadInputError
+from planner.papers.layout.calibration.capacity import Reserved, amounts, fit_reserve, peak_bytes
+from planner.papers.layout.calibration.fit import fit_calibration, step_times_s
+from planner.papers.layout.calibration.priced import PricedRuns
+from planner.papers.layout.calibration.pricing import price_runs
+from planner.papers.layout.calibration.quality import Confusion, StepErrors, confusion, step_errors
+from planner.papers.layout.calibration.runs import Run
+from planner.papers.layout.costs.setting import Setting
+from planner.papers.layout.derived import Derive
+from planner.papers.layout.table import Tiers
+
+ENOUGH = 8
+"""Runs with a step time that can be parted in two halves."""
+
+
+@dataclass(frozen=True)
+class Learned:
+    """``errors`` are of each half of the timed runs under the other half's fit, or None of too few runs.
+
+    ``reserved`` and ``memory`` are None unless some runs ran and some ran out of memory.
+    """
+
+    calibration: Calibration
+    errors: StepErrors | None
+    reserved: Reserved | None
+    memory: Confusion | None
+
+
+def learn(setting: Setting, tiers: Tiers, runs: Sequence[Run], where: str) -> Learned:
+    """Fit multipliers to step times, and fragmentation and reserve to what ran and what did not.
+
+    ``tiers`` are uncalibrated. Raises BadInputError: a run without a price, or runs that tell nothing.
+    """
+    parts = price_runs(setting, tiers, runs, where)
+    timed = [_timed(*part) for part in parts]
+    reserved, memory = _memory(setting, parts)
+    if not any(times for _, times in timed) and reserved is None:
+        message = "no run has a step time, and none ran beside one that ran out of memory: nothing to learn"
+        raise BadInputError(message, code="out_of_range", where=where)
+    return Learned(fit_calibration(timed), _held_out(timed), reserved, memory)
+
+
+def applied(given: Derive, learned: Learned) -> Derive:
+    """The derive object with what was learned in place of what it stated."""
+    changes: dict[str, object] = {"calibration": learned.calibration}
+    if learned.reserved is not None:
+        changes["fragmentation"] = learned.reserved.fragmentation
+        changes["memory"] = given.memory.model_copy(update={"reserve_bytes": learned.reserved.reserve_bytes})
+    return given.model_copy(update=changes)
+
+
+def _timed(priced: PricedRuns, runs: Sequence[Run]) -> tuple[PricedRuns, list[float]]:
+    times = {place: run.step_time_s for place, run in enumerate(runs) if run.step_time_s is not None}
+    return priced.at(list(times)), list(times.values())
+
+
+def _held_out(timed: Sequence[tuple[PricedRuns, list[float]]]) -> StepErrors | None:
+    if sum(len(times) for _, times in timed) < ENOUGH:
+        return None
+    halves = [
+        [(runs.at(range(half, len(times), 2)), times[half::2]) for runs, times in timed if times[half::2]]
+        for half in (0, 1)
+    ]
+    predicted: list[float] = []
+    measured: list[float] = []
+    for mine, other in (halves, reversed(halves)):
+        calibration = fit_calibration(other)
+        for runs, times in mine:
+            predicted += step_times_s(runs, calibration)
+            measured += times
+    return step_errors(predicted, measured)
+
+
+def _memory(
+    setting: Setting, parts: Sequence[tuple[PricedRuns, list[Run]]]
+) -> tuple[Reserved | None, Confusion | None]:
+    ran = [run.ran for _, runs in parts for run in runs]
+    if all(ran) or not any(ran):
+        return None, None
+    problems = [problem for priced, _ in parts for problem in priced.problems]
+    layouts = [layout for priced, _ in parts for layout in priced.layouts]
+    held = [amounts(problem, layout) for problem, layout in zip(problems, layouts, strict=True)]
+    capacity = problems[0].cluster.gpu_memory_bytes
+    found = fit_reserve(held, ran, capacity, setting.given.memory.reserve_bytes)
+    peaks = [peak_bytes(each, found.fragmentation) for each in held]
+    return found, confusion(peaks, ran, capacity - found.reserve_bytes)

@@ -1,0 +1,1 @@
+"""From a profile, a cluster and a model to the rows of a cost table."""

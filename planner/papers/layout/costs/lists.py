@@ -1,0 +1,64 @@
+"""The search lists of a derived problem, where they are left out: what the model, the cluster and the launcher admit.
+
+Powers of two but for vpp, whose multiples of a pipeline are any. tp and etp stay in a node; a context rank keeps at
+least so many tokens; pipelines end at so many stages. Bounds are those of the page's own searches (section 4).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from planner.papers.layout.costs.setting import Setting
+from planner.papers.layout.derived import DerivedSearch
+from planner.papers.layout.problem import Batch, Rules, Search
+
+MAX_TP = 8
+MAX_CP = 16
+MAX_PP = 64
+MAX_VPP = 10
+MAX_EP = 128
+MAX_MICRO_BATCH = 8
+LEAST_TOKENS = 2048
+"""Of a context rank: shorter sequences gain nothing by it."""
+
+ZERO_STAGES: dict[Rules, tuple[int, ...]] = {
+    "none": (0, 1, 2, 3),
+    "megatron": (0, 1, 3),
+    "deepspeed": (0, 1, 2, 3),
+    "torchtitan": (2, 3),
+}
+
+
+def search_of(given: DerivedSearch, setting: Setting, batch: Batch, rules: Rules) -> Search:
+    """The lists as stated, the others filled in."""
+    model, experts, N = setting.model, setting.experts, setting.cluster.num_ranks
+    node, deepspeed = setting.device.node, rules == "deepspeed"
+    s, B, L = batch.sequence_length, batch.global_batch_size, model.num_layers
+    pp = given.pp or _powers(min(MAX_PP, L), lambda p: N % p == 0)
+    heads, kv_heads = model.num_heads, model.num_kv_heads
+    tp = _powers(MAX_TP, lambda t: node % t == 0 and heads % t == 0 and (kv_heads % t == 0 or t % kv_heads == 0))
+    return Search(
+        tp=given.tp or tp,
+        cp=given.cp or ((1,) if deepspeed else _powers(MAX_CP, lambda c: s % (2 * c) == 0 and s >= LEAST_TOKENS * c)),
+        pp=pp,
+        vpp=given.vpp or ((1,) if deepspeed else _chunks(L, pp)),
+        ep=given.ep or (_powers(MAX_EP, lambda e: experts.count % e == 0 and N % e == 0) if experts else (1,)),
+        etp=given.etp or (_powers(MAX_TP, lambda u: node % u == 0 and experts.ffn % u == 0) if experts else (1,)),
+        zero_stage=given.zero_stage or ZERO_STAGES[rules],
+        recompute=given.recompute or ("none", "selective", "full"),
+        micro_batch=given.micro_batch or _powers(MAX_MICRO_BATCH, lambda b: B % b == 0),
+        sequence_parallel=given.sequence_parallel or (False, True),
+        partitions=given.partitions or ("even", "ends"),
+        keep=given.keep,
+    )
+
+
+def _powers(most: int, admitted: Callable[[int], bool]) -> tuple[int, ...]:
+    """Powers of two; 1 is always one of them."""
+    found = (1 << exponent for exponent in range(most.bit_length()) if 1 << exponent <= most)
+    return tuple(size for size in found if size == 1 or admitted(size))
+
+
+def _chunks(layers: int, pp: tuple[int, ...]) -> tuple[int, ...]:
+    """Chunks a rank that cut the layers evenly over some pipeline."""
+    return tuple(v for v in range(1, MAX_VPP + 1) if v == 1 or any(p > 1 and layers % (p * v) == 0 for p in pp))

@@ -1,0 +1,1 @@
+"""The search: rules and memory as arrays, replay of the few that the bound leaves."""

@@ -1,0 +1,111 @@
+"""Forward and backward seconds of every virtual stage, one micro-batch (page, 3.3, equations 1 to 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from planner.memory.collectives import gather_s
+from planner.papers.layout.layouts import Groups, Layout
+from planner.papers.layout.partitions import layers_by_stage
+from planner.papers.layout.problem import LayoutProblem, Recompute
+from planner.papers.layout.table import Kind, Row
+
+
+@dataclass(frozen=True, slots=True)
+class Stages:
+    """By virtual stage, chunk * pp + rank: seconds of one micro-batch, hops included, and the layers of each kind.
+
+    ``layers`` counts the embedding and the head as layers of their own kinds.
+    """
+
+    forward_s: tuple[float, ...]
+    backward_s: tuple[float, ...]
+    layers: tuple[dict[Kind, int], ...]
+
+
+def stages(problem: LayoutProblem, layout: Layout, sizes: Groups) -> Stages:
+    """Times of every virtual stage of a layout that keeps the rules."""
+    layers = stage_layers(problem, layout)
+    rows = {kind: problem.costs.by_key[layout.row_key(kind)] for kind in {kind for held in layers for kind in held}}
+    times = {kind: layer_times_s(problem, layout, sizes, row) for kind, row in rows.items()}
+    hop = hop_s(problem, layout, sizes)
+    last = len(layers) - 1
+    return Stages(
+        forward_s=tuple(
+            sum(count * times[kind][0] for kind, count in held.items()) + (hop if k < last else 0.0)
+            for k, held in enumerate(layers)
+        ),
+        backward_s=tuple(
+            sum(count * times[kind][1] for kind, count in held.items()) + (hop if k > 0 else 0.0)
+            for k, held in enumerate(layers)
+        ),
+        layers=layers,
+    )
+
+
+def stage_layers(problem: LayoutProblem, layout: Layout) -> tuple[dict[Kind, int], ...]:
+    """Layers of each kind of every virtual stage; the embedding joins the first, the head the last."""
+    layers = layers_by_stage(problem, layout.partition)
+    layers[0]["embedding"] = 1
+    layers[-1]["head"] = 1
+    return tuple(layers)
+
+
+def layer_times_s(
+    problem: LayoutProblem, layout: Layout, sizes: Groups, row: Row, *, shared: bool = True
+) -> tuple[float, float]:
+    """x and y of equations 1 and 2: forward and backward of one layer, with what of its shards' traffic shows.
+
+    Without ``shared`` as though it had no shards.
+    """
+    overlap = problem.costs.overlap.dp
+    forward = row.forward_s + row.comm_forward_s
+    backward = row.backward_s + row.comm_backward_s
+    if row.kind in ("dense", "moe"):
+        backward += recomputed_s(row, layout.recompute, forward)
+    if shared and layout.zero_stage >= 2:
+        params, experts = parameters(problem, layout, row)
+        scatter = sharing_s(problem, sizes, params, experts, problem.costs.comm_bytes.grad)
+        gather = 0.0
+        if layout.zero_stage == 3:
+            gather = sharing_s(problem, sizes, params, experts, problem.costs.comm_bytes.param)
+            forward += max(0.0, gather - overlap * row.forward_s)
+        backward += max(0.0, gather + scatter - overlap * row.backward_s)
+    return forward, backward
+
+
+def recomputed_s(row: Row, recompute: Recompute, forward_s: float) -> float:
+    """What the backward of a layer runs again."""
+    return {"none": 0.0, "selective": row.selective_s, "full": forward_s}[recompute]
+
+
+def parameters(problem: LayoutProblem, layout: Layout, row: Row) -> tuple[float, float]:
+    """Dense and expert parameters of a layer on one rank before sharding; one matrix where both ends share it."""
+    if row.kind == "head" and problem.model.tied_embeddings and layout.pp == 1:
+        return 0.0, 0.0
+    return row.params, row.expert_params
+
+
+def sharing_s(problem: LayoutProblem, sizes: Groups, params: float, experts: float, bytes_each: float) -> float:
+    """An all-gather or a reduce-scatter of parameters over their groups; nothing of nothing."""
+    collectives = problem.costs.collectives
+    total = 0.0
+    for count, ranks, crosses in (
+        (params, sizes.dense_ranks, sizes.dense_crosses),
+        (experts, sizes.expert_ranks, sizes.expert_crosses),
+    ):
+        if count and ranks > 1:
+            link = collectives.link(crosses=crosses)
+            total += gather_s(ranks, count * bytes_each, link.alpha_s, link.beta_s_per_byte)
+    return total
+
+
+def hop_s(problem: LayoutProblem, layout: Layout, sizes: Groups) -> float:
+    """h_p: one message between two stages as far as it shows; zero of one stage."""
+    if layout.pp == 1:
+        return 0.0
+    costs = problem.costs
+    link = costs.p2p.link(crosses=sizes.hop_crosses)
+    split = layout.cp * (layout.tp if layout.sequence_parallel else 1)
+    message = costs.boundary_bytes_per_sample * layout.micro_batch / split
+    return (1 - costs.overlap.p2p) * (link.alpha_s + link.beta_s_per_byte * message)

@@ -1,0 +1,1 @@
+"""What the check of the memory paper works out by itself."""

@@ -1,0 +1,43 @@
+"""Bytes of a device that no state of the model explains, where they are not stated: a model, no measurement."""
+
+from __future__ import annotations
+
+import math
+
+from planner.memory.allocator import communicator_bytes
+from planner.memory.split import layers_of_rank
+from planner.memory.workspace import head_workspace_bytes, layer_workspace_bytes
+from planner.papers.memory.costs.dims import Dims
+from planner.papers.memory.costs.rank_bytes import cut_of, kernels_of
+from planner.papers.memory.job import Job
+from profiles.geometry import DiTGeometry, ModelGeometry
+
+CONTEXT_BYTES = 1.5e9
+"""What the driver keeps of the card, the context, libraries' workspaces."""
+COMMUNICATOR_BYTES = 5e8
+"""Of each group of more than one rank."""
+
+
+def beside_states(job: Job, model: ModelGeometry | DiTGeometry, rank: int, dense: Dims) -> dict[str, float]:
+    """By cause: the context, communicators of every parallel group, what lives while one layer's backward runs.
+
+    What the allocator loses between tensors is not among them.
+    """
+    layout = job.layout
+    data = math.prod(dim.size for dim in dense)
+    groups = (layout.tp, layout.cp, layout.pp, data, layout.ep, layout.etp)
+    found = {
+        "context": CONTEXT_BYTES,
+        "communicators": float(communicator_bytes(COMMUNICATOR_BYTES, groups)),
+        "workspace": _workspace_bytes(job, model, rank),
+    }
+    return {cause: amount for cause, amount in found.items() if amount}
+
+
+def _workspace_bytes(job: Job, model: ModelGeometry | DiTGeometry, rank: int) -> float:
+    layout, cut, kernels = job.layout, cut_of(job, model), kernels_of(job)
+    kinds = {kind for kind, _ in layers_of_rank(model, rank, layout.pp, layout.vpp)}
+    each = [float(layer_workspace_bytes(kind, cut, kernels)) for kind in kinds]
+    if rank == layout.pp - 1 and isinstance(model, ModelGeometry):
+        each.append(float(head_workspace_bytes(model.vocab, cut, kernels)))
+    return max(each)

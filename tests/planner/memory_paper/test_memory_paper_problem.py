@@ -1,0 +1,99 @@
+"""Hostile problem files of the memory paper are refused with the place of the fault (page, section 9)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from memory_paper_cases import dim, group, section_6, solved
+
+from planner.errors import BadInputError
+from planner.json_text import parse_json
+from planner.papers.memory.problem import MemoryProblem
+from planner.validation import validate
+
+
+def document(**changes: Any) -> dict[str, Any]:
+    return section_6().model_dump(mode="json") | changes
+
+
+def with_group(**changes: Any) -> dict[str, Any]:
+    return document(groups=[document()["groups"][0] | changes])
+
+
+def refused(fields: dict[str, Any]) -> BadInputError:
+    with pytest.raises(BadInputError) as raised:
+        validate(MemoryProblem, fields)
+    return raised.value
+
+
+def test_what_a_device_has_beside_other_bytes_must_be_something() -> None:
+    error = refused(document(capacity_bytes=3e9, other_bytes=3e9))
+    assert error.where == "capacity_bytes"
+    assert "other_bytes = 3e+09" in error.message
+    assert "capacity_bytes = 3e+09" in error.message
+
+
+@pytest.mark.parametrize(
+    ("fields", "code", "where"),
+    [
+        (document(capacity_bytes=2.0**53 + 2), "out_of_range", "capacity_bytes"),
+        (document(num_micro_batches=0), "out_of_range", "num_micro_batches"),
+        (document(num_micro_batches=1.5), "wrong_type", "num_micro_batches"),
+        (document(other_bytes=-1.0), "out_of_range", "other_bytes"),
+        (document(other_bytes=float("nan")), "not_finite", "other_bytes"),
+        (document(capacity_byte=1.0), "unknown_field", "capacity_byte"),
+        (document(groups=[]), "out_of_range", "groups"),
+        (document(search={"parameters": []}), "out_of_range", "search.parameters"),
+        (document(search={"gradients": ["sharded", "sharded"]}), "duplicate_id", "search.gradients"),
+        (document(search={"optimizer": ["gather"]}), "out_of_range", "search.optimizer.0"),
+        (document(activations={"kept_bytes": 1.0, "recompute_s": 0.1}), "missing_field", "activations"),
+        (document(activations={"kept_bytes": 1.0, "unit_bytes": 0.1}), "missing_field", "activations"),
+    ],
+)
+def test_a_faulty_field_is_named(fields: dict[str, Any], code: str, where: str) -> None:
+    error = refused(fields)
+    assert error.code == code
+    assert error.where is not None
+    assert error.where.startswith(where)
+
+
+@pytest.mark.parametrize(
+    ("changes", "where"),
+    [
+        ({"parameters_bytes": 2.0**53 * 2}, "parameters_bytes"),
+        ({"optimizer_bytes": -1.0}, "optimizer_bytes"),
+        ({"parameters_unit_bytes": 16e9}, "parameters_unit_bytes"),
+        ({"dims": []}, "dims"),
+        ({"dims": [dim(2, name=str(n)) for n in range(5)]}, "dims"),
+        ({"dims": [dim(2), dim(2)]}, "dims"),
+        ({"dims": [dim(0)]}, "dims"),
+        ({"dims": [dim(2, alpha_s=-1.0)]}, "dims"),
+        ({"parameters_causes": {"attention": 1e9}}, "parameters_causes"),
+    ],
+)
+def test_a_faulty_group_is_named_by_its_id(changes: dict[str, Any], where: str) -> None:
+    error = refused(with_group(**changes))
+    assert error.where is not None
+    assert error.where.startswith("groups.")
+    assert where in error.where
+
+
+def test_groups_differ_by_id_and_have_the_same_number_of_dimensions() -> None:
+    one = group(1e9, (2, 2, 12), 0.0, [dim(2)])
+    two = group(1e9, (2, 2, 12), 0.0, [dim(2), dim(4, name="replicate")])
+    assert refused(document(groups=[one, one])).code == "duplicate_id"
+    error = refused(document(groups=[one, two | {"id": "experts"}]))
+    assert error.where == "groups.experts.dims"
+
+
+def test_a_number_that_is_not_finite_never_leaves_the_file() -> None:
+    with pytest.raises(BadInputError):
+        parse_json('{"capacity_bytes": NaN}', "the problem")
+
+
+def test_the_canonical_form_lists_modes_as_the_page_does() -> None:
+    one = section_6(search={"parameters": ["gather_keep", "gather"]}).sorted()
+    other = section_6(search={"parameters": ["gather", "gather_keep"]}).sorted()
+    assert one == other
+    assert solved(one) == solved(other)
