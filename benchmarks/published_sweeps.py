@@ -34,7 +34,7 @@ class Software:
     """What a group of runs was made on and with."""
 
     profile: str
-    bus_bytes_per_s: float
+    port_bytes_per_s: float
     training_code: dict[str, Json]
 
 
@@ -50,8 +50,7 @@ AS_PUBLISHED: dict[str, Json] = {
 core/nn/mlp.py, transformer/model/layers/lm_head.py, transformer/model/losses/cross_entropy.py."""
 A100 = Software("a100-sxm", 25e9, AS_PUBLISHED)
 MEGATRON = Software("a100-sxm", 25e9, {"flash_attention": False, "dropout": True})
-FSDP = Software("h100-sxm", 400e9, FUSED)
-"""A data-parallel group of whole nodes rings through all eight 400 Gb/s ports of a node at once."""
+FSDP = Software("h100-sxm", 50e9, FUSED)
 
 OTHERS: tuple[tuple[str, str, Software], ...] = (
     ("korthikanti-megatron-22B", "megatron-22B", MEGATRON),
@@ -160,7 +159,7 @@ def _document(model: dict[str, Json], runs: list[Run], software: Software) -> di
             "cluster": {
                 "num_ranks": max(run.num_gpus for run in runs),
                 "gpus_per_node": GPUS_PER_NODE,
-                "inter_node": {"bandwidth_bytes_per_s": software.bus_bytes_per_s, "latency_s": 1e-5},
+                "inter_node": {"bandwidth_bytes_per_s": software.port_bytes_per_s, "latency_s": 1e-5},
             },
             "model": model,
             "bytes_per_param": {"param": 2, "grad": 2, "optimizer": 12},

@@ -26,6 +26,7 @@ NAMES = (
     "lookups",
     "closed_loop",
     "published_runs",
+    "rl_splits",
 )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
@@ -16,7 +17,7 @@ Said = dict[Caution, Annotated[str, Field(min_length=1, max_length=400)]]
 """What the reader of a plan should know of prices: warnings by code."""
 
 ROUNDING = 1e-6
-"""How far shares may sum to something else than 1."""
+"""How far parts may sum to something else than their whole, relative."""
 
 
 class Sources(Document):
@@ -33,3 +34,13 @@ class Sources(Document):
         if abs(total - 1) > ROUNDING:
             raise fault(f"expected shares that sum to 1, got {total:.9g}")
         return self
+
+
+def parts_of(causes: Causes | None, whole: float | None) -> Causes | None:
+    """Bytes by cause in the same proportions, of ``whole``: as they are where they sum to it, None where all are 0."""
+    if causes is None or whole is None:
+        return None
+    total = math.fsum(causes.values())
+    if abs(total - whole) <= ROUNDING * max(whole, 1.0):
+        return causes
+    return {cause: amount * (whole / total) for cause, amount in causes.items()} if total else None

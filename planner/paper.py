@@ -144,7 +144,8 @@ class Paper(Generic[P, S, D]):
 
     ``run`` says what a plan asks ranks to do, for ``plan run``; None where no runner knows how.
 
-    ``derives_by`` are fields that both forms have and that the derivation itself goes by: moved, they derive again.
+    ``derives_by`` are fields that both forms have and that the derivation itself goes by: moved, they derive again. Of
+    a part of the explicit form that ``derive`` has too, paths that follow from it: who moves one is told where.
 
     ``step`` says of what step the objective is the time, and what of it is left out, for who holds a clock beside it;
     empty where it is not the time of a step.

@@ -134,7 +134,8 @@ def _in_terms_of_the_file(error: InfeasibleError, posed: Posed) -> InfeasibleErr
     for each in (relaxation, *error.also):
         if each is not None and each.field in posed.relaxable:
             name, moved = posed.relaxable[each.field]
-            always, where = isinstance(moved, str), name if where == each.field else where
+            always = isinstance(moved, str)
+            where = name if relaxation is not None and where in (each.field, relaxation.field) else where
             relaxation = replace(
                 each,
                 field=name,

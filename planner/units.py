@@ -6,7 +6,9 @@ _TIMES = ((1.0, "s"), (1e-3, "ms"), (1e-6, "us"))
 
 
 def seconds(value: float) -> str:
-    """A time with four significant digits and a unit."""
+    """A time with four significant digits and a unit; seconds of more than four digits whole."""
+    if 9999.5 <= abs(value) < 1e15:
+        return f"{value:,.0f} s"
     for size, unit in _TIMES:
         if abs(value) >= size:
             return f"{value / size:.4g} {unit}"

@@ -34,13 +34,15 @@ SMALLEST_FITTED_BYTES = 64 * 1024
 class Link:
     """The link between nodes: bytes per second per GPU and direction, seconds per step, and who says so.
 
-    `source` is `stated`, `log:NAME` for a fit, whose median relative error is `fit_error`, or whom a preset cites.
+    `source` is `stated`, `log:NAME` for a fit, whose median relative error is `fit_error`, or whom a preset cites. A
+    fit is of rings with `ranks_per_node` GPUs in each node, and as many ports; None: of unlike ones, or no fit.
     """
 
     bandwidth_bytes_per_s: float
     latency_s: float
     source: str = STATED
     fit_error: float | None = None
+    ranks_per_node: float | None = None
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.bandwidth_bytes_per_s) and self.bandwidth_bytes_per_s > 0):
@@ -185,6 +187,7 @@ def fit_link(document: ProfileDocument) -> Link:
     Raises `ProfileError` (missing_field) if fewer than four rows span two nodes.
     """
     parts = []
+    per_node: set[float] = set()
     for table in document.tables:
         if table.family in COLLECTIVES and table.backend != "nccl_in_place":
             columns = table.cost_table().columns
@@ -195,6 +198,7 @@ def fit_link(document: ProfileDocument) -> Link:
             parts.append(
                 (table.family, size.astype(np.float64), ranks.astype(np.float64), np.asarray(table.latency_s)[rows])
             )
+            per_node.update((ranks / columns["nodes"][rows]).tolist())
     seconds = np.concatenate([part[3] for part in parts]) if parts else np.zeros(0)
     if len(seconds) < 4:
         raise ProfileError(
@@ -209,4 +213,6 @@ def fit_link(document: ProfileDocument) -> Link:
 
     latency, bandwidth = fit_positive(price, np.array([1e-5, 2e10]), seconds).tolist()
     error = float(np.median(np.abs(price(np.array([latency, bandwidth])) / seconds - 1.0)))
-    return Link(float(f"{bandwidth:.4e}"), float(f"{latency:.4e}"), f"log:{document.name}", float(f"{error:.3e}"))
+    same = per_node.pop() if len(per_node) == 1 else None
+    source = f"log:{document.name}"
+    return Link(float(f"{bandwidth:.4e}"), float(f"{latency:.4e}"), source, float(f"{error:.3e}"), same)

@@ -123,7 +123,7 @@ def hardware_files(given: Hardware, folder: Path) -> list[Path]:
 def hardware_account(given: Hardware, cluster: Cluster) -> tuple[dict[str, Json], dict[str, Json]]:
     """The derive object after defaults and overrides, its hardware's files by base name; and what these led to."""
     document = given.model_dump(exclude_none=True)
-    resolved: dict[str, Json] = {"inter_node": None if cluster.link is None else vars(cluster.link)}
+    resolved: dict[str, Json] = {"inter_node": None if cluster.link is None else _account(cluster.link)}
     if not isinstance(given.cluster, DerivedCluster):
         if isinstance(given.cluster, str):
             document["cluster"] = Path(given.cluster).name
@@ -157,6 +157,14 @@ def _link(inter_node: InterNode | None, folder: Path) -> Link | None:
 
         operation, equals, path = inter_node.log.rpartition("=")
         return fit_link(run("nccl-tests", [f"{operation}{equals}{folder / path}"])[0])
+
+
+def _account(link: Link) -> dict[str, Json]:
+    """All of it; how many ranks a node had only of a log that tells."""
+    found = dict(vars(link))
+    if link.ranks_per_node is None:
+        del found["ranks_per_node"]
+    return found
 
 
 def _with_profile(given: Hardware, own: str) -> str:

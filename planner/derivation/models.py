@@ -37,6 +37,12 @@ AnyModel = Annotated[
 """A built-in name, a file's path, or the sizes of a language model or of a diffusion transformer."""
 
 
+def language_model(named: str | ModelSpec, folder: Path) -> ModelGeometry:
+    """The language model of a problem in ``folder``. Raises BadInputError."""
+    with input_errors(PLACE):
+        return load_model(located(named, folder)) if isinstance(named, str) else named.geometry()
+
+
 def without_file(named: str | ModelSpec | GeometrySpec, folder: Path) -> str | ModelSpec | GeometrySpec:
     """The same model, by its sizes where a file of ``folder`` holds them. Raises BadInputError."""
     if not isinstance(named, str) or not is_file(named):

@@ -20,6 +20,7 @@ from profiles.geometry.attention import Attention, LatentAttention
 from profiles.geometry.diffusion_blocks import DiffusionBlock
 from profiles.geometry.feed_forward import Dense, FeedForward
 from profiles.geometry.model import LayerKind
+from profiles.geometry.weights import Part
 
 STATISTIC_BYTES = 4
 """fp32: flash attention keeps one log-sum-exp a query row and head."""
@@ -35,8 +36,8 @@ MODULES: tuple[Module, ...] = ("core_attention", "norms", "ffn_activation", "lat
 """What selective recomputation may recompute: scores and softmax; the two norms' outputs; the product of gate and up;
 the up-projections of latent attention. Under flash attention core_attention keeps nothing to recompute."""
 
-_Entry = tuple[Module | None, Amount]
-"""Bytes a token, and the module whose recomputation saves them."""
+_Entry = tuple[Part, Module | None, Amount]
+"""What of the layer keeps so many bytes a token, and the module whose recomputation saves them."""
 
 
 @dataclass(frozen=True)
@@ -94,12 +95,26 @@ def layer_bytes(kind: LayerKind | DiffusionBlock, cut: Cut, kernels: Kernels = F
     """
     kept: Amount = 0
     selective: Amount = 0
-    for module, each in _entries(kind, cut, kernels):
+    for _, module, each in _entries(kind, cut, kernels):
         kept = kept + each
         if module not in kernels.selective:
             selective = selective + each
     whole = kernels.element_bytes * kind.hidden / cut.norm_ranks
     return Stored(cut.tokens * kept, cut.tokens * selective, cut.tokens * whole)
+
+
+def kept_by_part(
+    kind: LayerKind | DiffusionBlock, cut: Cut, kernels: Kernels = FLASH, *, selective: bool = False
+) -> dict[Part, Amount]:
+    """The kept bytes of `layer_bytes`, or the selective ones, by the part of the layer whose backward reads them.
+
+    Norms have what they read and write: inputs of attention, feed-forward and experts among it.
+    """
+    found: dict[Part, Amount] = {}
+    for part, module, each in _entries(kind, cut, kernels):
+        if not (selective and module in kernels.selective):
+            found[part] = found.get(part, 0) + cut.tokens * each
+    return found
 
 
 def embedding_bytes(hidden: Amount, cut: Cut, *, dropout: bool = False) -> Amount:
@@ -112,7 +127,7 @@ def head_bytes(hidden: Amount, vocab: Amount, cut: Cut, kernels: Kernels = FLASH
 
     A vocabulary that the ranks do not divide is padded.
     """
-    norm = sum(each for _, each in _norm(hidden, cut, kernels))
+    norm = sum(each for _, _, each in _norm(hidden, cut, kernels))
     return cut.tokens * (norm + LOGIT_BYTES * logits_on_rank(vocab, cut, kernels))
 
 
@@ -123,23 +138,25 @@ def logits_on_rank(vocab: Amount, cut: Cut, kernels: Kernels) -> Amount:
 
 def _entries(kind: LayerKind | DiffusionBlock, cut: Cut, kernels: Kernels) -> Iterator[_Entry]:
     h, q, e = kind.hidden, cut.norm_ranks, kernels.element_bytes
-    for _ in ("attention", "feed-forward"):
+    second: Part = "dense_ffn" if isinstance(kind.feed_forward, Dense) else "experts"
+    parts: tuple[Part, Part] = ("attention", second)
+    for part in parts:
         yield from _norm(h, cut, kernels)
         if kernels.dropout:
-            yield None, h / q
+            yield part, None, h / q
     yield from _attention(kind.attention, cut, kernels)
     yield from _feed_forward(kind.feed_forward, h, cut, kernels)
     if isinstance(kind, DiffusionBlock):
-        yield None, 4 * e * h / q
+        yield "norms", None, 4 * e * h / q
 
 
 def _norm(h: Amount, cut: Cut, kernels: Kernels) -> Iterator[_Entry]:
     """Input; output, which products read; and the copy between them."""
     shared = kernels.element_bytes * h / cut.norm_ranks
-    yield None, shared
-    yield "norms", shared if kernels.regathered else kernels.element_bytes * h + 0 * shared
+    yield "norms", None, shared
+    yield "norms", "norms", shared if kernels.regathered else kernels.element_bytes * h + 0 * shared
     if not kernels.fused_norm:
-        yield "norms", shared
+        yield "norms", "norms", shared
 
 
 def _attention(attention: Attention, cut: Cut, kernels: Kernels) -> Iterator[_Entry]:
@@ -147,18 +164,18 @@ def _attention(attention: Attention, cut: Cut, kernels: Kernels) -> Iterator[_En
     if isinstance(attention, LatentAttention):
         query = attention.nope + attention.rope
         latents = 2 * (attention.q_lora or 0) + (attention.kv_lora + attention.rope) + attention.kv_lora
-        yield None, e * latents / q
-        yield "latent_up", e * a * (2 * query + attention.v) / t
-        yield None, e * a * attention.v / t
+        yield "attention", None, e * latents / q
+        yield "attention", "latent_up", e * a * (2 * query + attention.v) / t
+        yield "attention", None, e * a * attention.v / t
     else:
         k, d = attention.kv_heads, attention.head_dim
-        yield None, 2 * e * a * d / t
-        yield None, 2 * e * k * d / np.minimum(t, k)
+        yield "attention", None, 2 * e * a * d / t
+        yield "attention", None, 2 * e * k * d / np.minimum(t, k)
     if kernels.flash:
-        yield None, STATISTIC_BYTES * a / t
+        yield "attention", None, STATISTIC_BYTES * a / t
     else:
         scores = a * cut.sequence_length / t
-        yield "core_attention", (2 * e + 1 if kernels.dropout else e) * scores
+        yield "attention", "core_attention", (2 * e + 1 if kernels.dropout else e) * scores
 
 
 def _feed_forward(network: FeedForward, h: int, cut: Cut, kernels: Kernels) -> Iterator[_Entry]:
@@ -166,12 +183,12 @@ def _feed_forward(network: FeedForward, h: int, cut: Cut, kernels: Kernels) -> I
     inputs = 2 if network.gated else 1
     results = 2 if network.gated and not kernels.fused_gate else 1
     if isinstance(network, Dense):
-        yield None, inputs * e * network.ffn / cut.tensor_ranks
-        yield "ffn_activation", results * e * network.ffn / cut.tensor_ranks
+        yield "dense_ffn", None, inputs * e * network.ffn / cut.tensor_ranks
+        yield "dense_ffn", "ffn_activation", results * e * network.ffn / cut.tensor_ranks
         return
     copies = network.top_k * cut.load_factor / cut.norm_ranks
-    yield None, ROUTER_BYTES * network.count / cut.norm_ranks
-    yield None, copies * e * (cut.expert_tensor_ranks * h + inputs * network.ffn + h)
-    yield "ffn_activation", copies * results * e * network.ffn
-    yield None, inputs * e * network.shared_ffn / cut.tensor_ranks
-    yield "ffn_activation", results * e * network.shared_ffn / cut.tensor_ranks
+    yield "router", None, ROUTER_BYTES * network.count / cut.norm_ranks
+    yield "experts", None, copies * e * (cut.expert_tensor_ranks * h + inputs * network.ffn + h)
+    yield "experts", "ffn_activation", copies * results * e * network.ffn
+    yield "shared_experts", None, inputs * e * network.shared_ffn / cut.tensor_ranks
+    yield "shared_experts", "ffn_activation", results * e * network.shared_ffn / cut.tensor_ranks

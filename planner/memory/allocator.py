@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-import numpy as np
-
 from planner.memory.amounts import Amount
+
+CONTEXT_BYTES = 1.5e9
+"""What the driver keeps of the card, the context, libraries' workspaces, where nobody measured it."""
+COMMUNICATOR_BYTES = 5e8
+"""Of each group of more than one rank, where nobody measured it."""
 
 
 def fragmentation_bytes(share: Amount, activations: Amount, transient: Amount) -> Amount:
@@ -19,4 +22,4 @@ def communicator_bytes(each: Amount, group_ranks: Iterable[Amount]) -> Amount:
 
     The groups of a layout are tensor, context, pipeline, dense data, expert and expert-tensor.
     """
-    return each * sum((np.asarray(ranks) > 1).astype(np.int64) for ranks in group_ranks)
+    return each * sum(1 * (ranks > 1) for ranks in group_ranks)

@@ -107,21 +107,46 @@ def peak_resident(
 ) -> float:
     """The most that is resident on a rank: +``stored[chunk]`` at a forward, −it at its backward; exact.
 
-    ``stored`` has one amount per chunk of the rank, length v. Whole periods of the alternation repeat, so only the
-    warm-up, two periods and the end are walked.
+    ``stored`` has one amount per chunk of the rank, length v.
     """
     amounts = np.asarray(stored, dtype=np.float64)
-    p, m, v = num_stages, num_micro_batches, len(amounts)
-    if schedule != "gpipe":
-        needed = warm_up_chunks(schedule, rank, num_stages=p, num_micro_batches=m, chunks_per_rank=v) + 2 * p * v
-        m -= p * max(0, (m * v - needed) // (p * v))
-    return walk(rank_order(schedule, rank, num_stages=p, num_micro_batches=m, chunks_per_rank=v), amounts)
+    return walk(_short_order(schedule, rank, num_stages, num_micro_batches, len(amounts)), amounts)
+
+
+def chunks_at_peak(
+    schedule: OrderedSchedule,
+    rank: int,
+    stored: npt.ArrayLike,
+    *,
+    num_stages: int,
+    num_micro_batches: int,
+) -> list[int]:
+    """Of each chunk the micro-batches that are resident when a rank first holds most, ``peak_resident``."""
+    amounts = np.asarray(stored, dtype=np.float64)
+    order = _short_order(schedule, rank, num_stages, num_micro_batches, len(amounts))
+    until = int(_resident(order, amounts).argmax()) + 1
+    ran, forward = order.chunk[:until], order.forward[:until]
+    forwards = np.bincount(ran[forward], minlength=len(amounts))
+    kept: list[int] = (forwards - np.bincount(ran[~forward], minlength=len(amounts))).tolist()
+    return kept
 
 
 def walk(order: RankOrder, stored: npt.ArrayLike) -> float:
     """The most that is resident anywhere along an order, by a walk over all of it."""
-    moved = np.asarray(stored, dtype=np.float64)[order.chunk]
-    return float(np.cumsum(np.where(order.forward, moved, -moved)).max())
+    return float(_resident(order, np.asarray(stored, dtype=np.float64)).max())
+
+
+def _resident(order: RankOrder, amounts: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    moved = amounts[order.chunk]
+    return np.cumsum(np.where(order.forward, moved, -moved))
+
+
+def _short_order(schedule: OrderedSchedule, rank: int, p: int, m: int, v: int) -> RankOrder:
+    """An order with the same peak: whole periods repeat, so only the warm-up, two of them and the end are there."""
+    if schedule != "gpipe":
+        needed = warm_up_chunks(schedule, rank, num_stages=p, num_micro_batches=m, chunks_per_rank=v) + 2 * p * v
+        m -= p * max(0, (m * v - needed) // (p * v))
+    return rank_order(schedule, rank, num_stages=p, num_micro_batches=m, chunks_per_rank=v)
 
 
 def _forwards(p: int, m: int, v: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]]:

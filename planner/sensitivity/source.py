@@ -79,11 +79,22 @@ def source_of(plan: Plan, path: str) -> Source:
     Raises BadInputError if the plan holds no derived form, or its costs cannot be derived again.
     """
     head = path.partition(".")[0]
+    if plan.inputs.derive is not None and head != path and path in plan.paper.derives_by:
+        raise _elsewhere(plan, path, head)
     if head == DERIVE or (plan.inputs.derive is not None and head in plan.paper.derives_by):
         return _derived(plan, path)
     document = plain(dump_model(plan.problem))
     options = DeriveOptions()
     return Source(document, type(plan.problem), options, plan.beside, pose(document, options, plan.beside))
+
+
+def _elsewhere(plan: Plan, path: str, head: str) -> BadInputError:
+    """That a field of the explicit form follows from one of the derived form."""
+    given = plan.inputs.derive
+    fields = given.get(head) if isinstance(given, dict) else None
+    such = f": {', '.join(f'{DERIVE}.{head}.{name}' for name in fields)}" if isinstance(fields, dict) else ""
+    message = f"{path} follows from what the costs were derived from: ask about {DERIVE}.{head}{such}"
+    return BadInputError(message, code="unknown_field", where=path)
 
 
 def _derived(plan: Plan, path: str) -> Source:

@@ -71,6 +71,7 @@ def test_a_fitted_link_finds_alpha_and_beta_despite_a_spike(spike: float) -> Non
     assert link.latency_s == pytest.approx(2e-5, rel=0.02)
     assert link.bandwidth_bytes_per_s == pytest.approx(40e9, rel=0.02)
     assert link.source == "log:two-nodes"
+    assert link.ranks_per_node == 8
     assert link.fit_error is not None
     assert link.fit_error < 0.01
     price = Cluster(16, 8, link).network_collective("all_gather", 1e8, 16)
@@ -82,8 +83,26 @@ def test_a_real_log_of_two_nodes_gives_a_link_with_its_error() -> None:
     document, _ = run("nccl-tests", [str(DATA / "cscs_line56.log")])
     link = fit_link(document)
     assert 22e9 < link.bandwidth_bytes_per_s < 30e9
+    assert link.ranks_per_node == 1
     assert link.fit_error is not None
     assert link.fit_error < 0.1
+
+
+def test_a_log_of_nodes_with_unlike_numbers_of_ranks_does_not_tell_how_many_ports_its_rings_had() -> None:
+    document = two_node_log(2e-5, 40e9, 1.0)
+    table = document.tables[0]
+    ranks = np.where(np.arange(15) % 2, 16, 4)
+    raw = RawRows(
+        "all_gather",
+        "bf16",
+        {**table.cost_table().columns, "ranks": ranks},
+        ring_seconds("all_gather", 2.0 ** np.arange(16, 31), ranks * 1.0, 2e-5, 40e9),
+        "log",
+        backend="nccl",
+    )
+    link = fit_link(document.model_copy(update={"tables": [build_table(raw)]}))
+    assert link.bandwidth_bytes_per_s == pytest.approx(40e9, rel=0.02)
+    assert link.ranks_per_node is None
 
 
 def test_a_log_of_one_node_gives_no_link() -> None:

@@ -5,18 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.derivation.references import input_errors, located
+from planner.derivation.models import PLACE, language_model
 from planner.errors import BadInputError
 from planner.memory.inference import expert_matrix_bytes
 from profiles.families import DTYPE_BYTES
-from profiles.geometry import ModelGeometry, load_model
+from profiles.geometry import ModelGeometry
 from profiles.geometry.attention import LatentAttention
 from profiles.geometry.feed_forward import Experts
 from profiles.geometry.model import LayerKind
 from profiles.geometry.spec import ModelSpec
 from profiles.latent import has_known_widths
-
-PLACE = "derive.model"
 
 
 @dataclass(frozen=True)
@@ -58,8 +56,7 @@ class MoeModel:
 
 def moe_model(named: str | ModelSpec, folder: Path) -> MoeModel:
     """The model of a problem in ``folder``. Raises BadInputError: unknown, without experts, or with unlike ones."""
-    with input_errors(PLACE):
-        geometry = load_model(located(named, folder)) if isinstance(named, str) else named.geometry()
+    geometry = language_model(named, folder)
     kinds = [(kind, count) for kind, count in geometry.kinds() if isinstance(kind.feed_forward, Experts)]
     dense = [(kind, count) for kind, count in geometry.kinds() if not isinstance(kind.feed_forward, Experts)]
     networks = {kind.feed_forward for kind, _ in kinds}

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 from planner.attribution import Sources
-from planner.paper import SOURCES
+from planner.derivation.shares import by_source
 from planner.papers.layout.evaluate import Evaluated
 from planner.papers.layout.presentation import evaluated
 from planner.papers.layout.problem import LayoutProblem
@@ -22,26 +22,17 @@ def shares(problem: LayoutProblem, solution: LayoutSolution) -> dict[str, float]
     """Fraction of the step's seconds by source: the pipeline's by all that runs in it, the tail's by what it sends."""
     found = evaluated(problem, solution)
     fixed_s = problem.costs.fixed_s
-    busy = dict.fromkeys(SOURCES, 0.0)
-    for total_s, parts in (
-        (found.pipeline_s, list(_pipeline(problem, found))),
-        (found.tail_s, list(_tail(problem, found))),
-        (fixed_s, [(fixed_s, None)]),
-    ):
-        amount = sum(part for part, _ in parts)
-        for part, sources in parts:
-            if amount > 0:
-                _add(busy, total_s * (part / amount), sources)
-    total = sum(busy.values())
-    return {source: value / total for source, value in busy.items()} if total > 0 else busy | {"stated": 1.0}
+    pipeline = _scaled(_pipeline(problem, found), found.pipeline_s)
+    return by_source([*pipeline, *_scaled(_tail(problem, found), found.tail_s), (fixed_s, None)])
 
 
-def _add(busy: dict[str, float], seconds: float, sources: Sources | None) -> None:
-    if sources is None:
-        busy["stated"] += seconds
-        return
-    for source in SOURCES:
-        busy[source] += seconds * getattr(sources, source)
+def _scaled(parts: Iterable[Part], total_s: float) -> Iterator[Part]:
+    """Parts of a whole in the same proportions; nothing of nothing."""
+    listed = list(parts)
+    amount = sum(part for part, _ in listed)
+    for part, sources in listed:
+        if amount > 0:
+            yield total_s * (part / amount), sources
 
 
 def _pipeline(problem: LayoutProblem, found: Evaluated) -> Iterator[Part]:

@@ -120,10 +120,13 @@ def _overlap(problem: LayoutProblem, found: Evaluated) -> Iterator[Warned]:
 def _partial_node(problem: LayoutProblem) -> Iterator[Warned]:
     num_gpus, node = problem.cluster.num_gpus, problem.cluster.gpus_per_node
     if num_gpus > node and num_gpus % node:
+        priced = "groups that cross it are priced as if it were full"
+        if problem.costs.collectives.inter.beta_of == "gpu":
+            priced = "only data-parallel rings are priced by the ports it has"
         yield Warned(
             "partial_node",
-            f"{num_gpus} GPUs are no whole number of nodes of {node}: the last node has {num_gpus % node}, and groups "
-            "that cross it are priced as if it were full",
+            f"{num_gpus} GPUs are no whole number of nodes of {node}: the last node has {num_gpus % node}, "
+            f"and {priced}",
         )
 
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from planner.derivation.clusters import hardware_files
-from planner.derivation.hardware import AnyCluster, DerivedCluster
+from planner.derivation.hardware import AnyCluster, DerivedCluster, TieredCluster
 from planner.derivation.looked_up import looked_up
 from planner.derivation.references import digests, input_errors, model_file
 from planner.paper import Derivation, DeriveOptions
@@ -22,6 +22,7 @@ from planner.papers.layout.costs.said import cautions
 from planner.papers.layout.costs.setting import Setting, setting_of
 from planner.papers.layout.costs.unpriced import refuse_all_missing
 from planner.papers.layout.derived import Derive, LayoutDerivedProblem, Runs
+from planner.papers.layout.infeasibility import NODES, RANKS
 from planner.papers.layout.problem import LayoutProblem
 from planner.papers.layout.table import Costs, Kind, Tiers
 from planner.validation import validate
@@ -95,9 +96,11 @@ def _table(setting: Setting, frame: LayoutProblem) -> dict[Kind, Priced]:
 def _relaxable(written: AnyCluster) -> dict[str, tuple[str, float | str]]:
     """A capacity that is not stated is that of a device: to relax it is to state it.
 
-    The batch is the same field in both forms; GPUs are one of their own only where ranks are written out.
+    The batch is the same field in both forms; GPUs are ranks where those are written out, else whole nodes.
     """
     found: dict[str, tuple[str, float | str]] = {"cluster.gpu_memory_bytes": (CAPACITY, 0.0)}
     if isinstance(written, DerivedCluster):
-        found["cluster.num_gpus"] = ("derive.cluster.num_ranks", 0.0)
+        found[RANKS] = ("derive.cluster.num_ranks", 0.0)
+    elif isinstance(written, TieredCluster):
+        found[NODES] = ("derive.cluster.nodes", 0.0)
     return found

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from planner.derivation.bytes_per_parameter import BytesPerParameter
 from planner.derivation.hardware import Hardware
 from planner.derivation.memory_budget import MemoryBudget
 from planner.derivation.moe.dtypes import Multiplied
@@ -16,8 +17,9 @@ from planner.derivation.moe.forward import activation_dtype
 from planner.derivation.training.calibration import Calibration
 from planner.derivation.training_code import TrainingCode
 from planner.json_text import Json
+from planner.memory.allocator import COMMUNICATOR_BYTES, CONTEXT_BYTES
 from planner.papers.layout.problem import Batch, PartitionKind, Recompute, Rules
-from planner.papers.layout.table import Bytes, BytesPerParam, BytesSent, Degree, Overlap, Seconds
+from planner.papers.layout.table import Bytes, BytesSent, Degree, Overlap, Seconds
 from planner.validation import Document, Many, fault
 from profiles.geometry.spec import ModelSpec
 
@@ -30,7 +32,7 @@ class DeviceMemory(MemoryBudget):
     """What a GPU has. Communicators, workspaces and fragmentation are counted by themselves here."""
 
     reserve_bytes: float = Field(
-        default=1.5e9,
+        default=CONTEXT_BYTES,
         ge=0,
         le=1e18,
         description="what the driver keeps of the card, the context, libraries' workspaces",
@@ -76,15 +78,13 @@ class Derive(Hardware):
         default=1.0, ge=1, le=1000, description="copies of tokens on the fullest rank of experts over the mean"
     )
     training_code: TrainingCode = TrainingCode()
-    bytes_per_param: BytesPerParam = Field(
-        default=BytesPerParam(param=2, grad=4, optimizer=12), description="16-bit weights, 32-bit gradients, Adam"
-    )
+    bytes_per_param: BytesPerParameter = BytesPerParameter()
     comm_bytes: BytesSent | None = Field(default=None, description="null: parameters and gradients as they are kept")
     memory: DeviceMemory = DeviceMemory()
     fragmentation: float = Field(
         default=0.0, ge=0, le=1, description="share of activations and transient that the allocator loses"
     )
-    communicator_bytes: Bytes = Field(default=5e8, description="for each group of more than one rank")
+    communicator_bytes: Bytes = Field(default=COMMUNICATOR_BYTES, description="for each group of more than one rank")
     overlap: Overlap | None = Field(
         default=None, description="null: nothing is hidden, with a warning; measure it, or state it"
     )

@@ -22,6 +22,9 @@ from planner.units import in_bytes
 MEMORY = "cluster.gpu_memory_bytes"
 BATCH = "batch.global_batch_size"
 GPUS = "cluster.num_gpus"
+NODES = "cluster.nodes"
+RANKS = "cluster.num_ranks"
+"""What only a derived form has, in place of GPUS: by nodes, or by ranks in whole nodes."""
 
 MOST_SOLVED = 40
 """Values of one field that are solved in full before the first that admits a layout is named as needed alone."""
@@ -111,7 +114,19 @@ def _rules_error(problem: LayoutProblem, offered: Candidates) -> InfeasibleError
         required=float(relaxation.value) if relaxation is not None and amount else None,
         available=stated[_FIELDS[rule]] if amount else None,
         relaxation=relaxation,
+        also=_whole_nodes(problem) if relaxation is not None and relaxation.field == GPUS else (),
     )
+
+
+def _whole_nodes(problem: LayoutProblem) -> tuple[Relaxation, ...]:
+    """Fewer GPUs that fill their nodes. A derivation may price more combinations on them, so more might do, too."""
+    per_node = problem.cluster.gpus_per_node
+    filled = [value for value in gpus_that_admit(problem) if value % per_node == 0 or value < per_node]
+    for value in filled[:MOST_SOLVED]:
+        if solved(_changed(problem, GPUS, value)) is not None:
+            nodes = () if value % per_node else (Relaxation(NODES, value // per_node, proven=False),)
+            return (*nodes, Relaxation(RANKS, value, proven=False))
+    return ()
 
 
 def _missing(problem: LayoutProblem) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from planner.papers.layout.ports import least_shared
 from planner.papers.layout.problem import RECOMPUTE, LayoutProblem, Recompute
 from planner.papers.layout.solution import Figures
 from planner.papers.layout.table import Key, Kind
@@ -56,12 +57,14 @@ def layout_of(row: Figures) -> Layout:
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Sizes of the groups of a layout that keeps the rules, and which of them cross nodes."""
+    """Sizes of the groups of a layout that keeps the rules, which of them cross nodes, and through how many ports."""
 
     dp: int
     num_micro_batches: int
     dense_ranks: int
     expert_ranks: int
+    dense_ports: int
+    expert_ports: int
     dense_crosses: bool
     expert_crosses: bool
     hop_crosses: bool
@@ -73,11 +76,14 @@ def groups(problem: LayoutProblem, layout: Layout) -> Groups:
     dp = num_gpus // (layout.tp * layout.cp * layout.pp)
     dense = dp * layout.cp
     expert = num_gpus // (layout.pp * layout.ep * layout.etp)
+    shared = least_shared(num_gpus, node, layout.pp)
     return Groups(
         dp=dp,
         num_micro_batches=problem.batch.global_batch_size // (layout.micro_batch * dp),
         dense_ranks=dense,
         expert_ranks=expert,
+        dense_ports=max(1, shared // layout.tp),
+        expert_ports=max(1, shared // (layout.ep * layout.etp)),
         dense_crosses=layout.tp * dense > node,
         expert_crosses=layout.etp * layout.ep * expert > node,
         hop_crosses=num_gpus > node,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 from planner.papers.layout.evaluate import Evaluated, evaluate
 from planner.papers.layout.launch_settings import launched
 from planner.papers.layout.layouts import layout_of
-from planner.papers.layout.pipeline_picture import MOST_RANKS, shown, timeline
+from planner.papers.layout.pipeline_picture import MOST_RANKS, drawable, shown, timeline
 from planner.papers.layout.presentation import evaluated, layers
 from planner.papers.layout.problem import LayoutProblem, Recompute
 from planner.papers.layout.solution import Figures, LayoutSolution, Neighbour
@@ -48,7 +48,7 @@ def view(problem: LayoutProblem, solution: LayoutSolution) -> View:
             _steps(problem, solution),
             _memory_bars(problem, found),
             memory_table(problem, found),
-            *([timeline(found)] if found.layout.pp > 1 else []),
+            *([timeline(found)] if drawable(found) else []),
             *_front(solution),
             *_excluded(solution),
             _launched(problem, solution),

@@ -14,16 +14,29 @@ _DRAWN = 3
 _WHOLE = 2
 """Up to so many times p, the whole pipeline is drawn."""
 
+_MOST_TASKS = 50_000
+"""Forwards that are run to draw some."""
+
 _LABELS = {"forward": "0123456789", "backward": "abcdefghij"}
 
 Task = tuple[bool, int, int]
 """Whether it is a forward, its virtual stage, its micro-batch."""
 
 
+def drawable(found: Evaluated) -> bool:
+    """Whether there is a pipeline, and one that is drawn in no time."""
+    return found.layout.pp > 1 and len(found.layout.partition) * _num_run(found) <= _MOST_TASKS
+
+
+def _num_run(found: Evaluated) -> int:
+    """Micro-batches that are run to draw the first of them."""
+    return min(found.sizes.num_micro_batches, _DRAWN * found.layout.pp)
+
+
 def timeline(found: Evaluated) -> Timeline:
     """Forwards by digit and backwards by letter of their micro-batch; of one chunk or several a rank."""
     p, m = found.layout.pp, found.sizes.num_micro_batches
-    run = min(m, _DRAWN * p)
+    run = _num_run(found)
     tasks = _run(found, run)
     whole = m <= _WHOLE * p
     last = m if whole else p

@@ -22,7 +22,7 @@ PARTITIONS: tuple[PartitionKind, ...] = ("even", "ends")
 
 MAX_COMBINATIONS = 50_000_000
 MAX_LAYERS = 10_000
-MAX_TASKS = 5_000_000
+MAX_TASKS = 2_000_000
 """Forwards of one replay, over all virtual stages and micro-batches."""
 
 Code = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]{0,59}$")]

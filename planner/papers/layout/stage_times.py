@@ -29,18 +29,22 @@ def stages(problem: LayoutProblem, layout: Layout, sizes: Groups) -> Stages:
     rows = {kind: problem.costs.by_key[layout.row_key(kind)] for kind in {kind for held in layers for kind in held}}
     times = {kind: layer_times_s(problem, layout, sizes, row) for kind, row in rows.items()}
     hop = hop_s(problem, layout, sizes)
-    last = len(layers) - 1
-    return Stages(
-        forward_s=tuple(
-            sum(count * times[kind][0] for kind, count in held.items()) + (hop if k < last else 0.0)
-            for k, held in enumerate(layers)
-        ),
-        backward_s=tuple(
-            sum(count * times[kind][1] for kind, count in held.items()) + (hop if k > 0 else 0.0)
-            for k, held in enumerate(layers)
-        ),
-        layers=layers,
-    )
+    # Most stages hold the same.
+    alike: dict[tuple[tuple[Kind, int], ...], tuple[float, float]] = {}
+    forward, backward = [], []
+    for held in layers:
+        key = tuple(held.items())
+        if key not in alike:
+            alike[key] = (
+                sum(count * times[kind][0] for kind, count in key) + hop,
+                sum(count * times[kind][1] for kind, count in key) + hop,
+            )
+        x, y = alike[key]
+        forward.append(x)
+        backward.append(y)
+    forward[-1] = sum(count * times[kind][0] for kind, count in layers[-1].items()) + 0.0
+    backward[0] = sum(count * times[kind][1] for kind, count in layers[0].items()) + 0.0
+    return Stages(tuple(forward), tuple(backward), layers)
 
 
 def stage_layers(problem: LayoutProblem, layout: Layout) -> tuple[dict[Kind, int], ...]:
@@ -90,13 +94,14 @@ def sharing_s(problem: LayoutProblem, sizes: Groups, params: float, experts: flo
     """An all-gather or a reduce-scatter of parameters over their groups; nothing of nothing."""
     collectives = problem.costs.collectives
     total = 0.0
-    for count, ranks, crosses in (
-        (params, sizes.dense_ranks, sizes.dense_crosses),
-        (experts, sizes.expert_ranks, sizes.expert_crosses),
+    for count, ranks, crosses, num_ports in (
+        (params, sizes.dense_ranks, sizes.dense_crosses, sizes.dense_ports),
+        (experts, sizes.expert_ranks, sizes.expert_crosses, sizes.expert_ports),
     ):
         if count and ranks > 1:
-            link = collectives.link(crosses=crosses)
-            total += gather_s(ranks, count * bytes_each, link.alpha_s, link.beta_s_per_byte)
+            alpha_s = collectives.link(crosses=crosses).alpha_s
+            beta = collectives.beta_s_per_byte(crosses=crosses, num_ports=num_ports)
+            total += gather_s(ranks, count * bytes_each, alpha_s, beta)
     return total
 
 

@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 from pydantic import Field, PrivateAttr, model_validator
 
 from planner.attribution import Sources
+from planner.derivation.bytes_per_parameter import BytesPerParameter
 from planner.validation import Document, Many, fault
 
 Kind = Literal["dense", "moe", "embedding", "head"]
@@ -64,7 +65,17 @@ class Link(Document):
     sources: Sources | None = Field(default=None, description="shares of its times by source; null: stated")
 
 
-class Tiers(Document):
+class NodesLink(Link):
+    """Seconds of a message between nodes, and whose bandwidth that is."""
+
+    beta_of: Literal["ring", "gpu"] = Field(
+        default="ring",
+        description="beta is of any ring, or of one GPU's port: a ring goes through one for each of its ranks in a "
+        "node, but no faster than in the node",
+    )
+
+
+class Hops(Document):
     """Within a node and between nodes."""
 
     intra: Link = Field(description="within a node")
@@ -75,12 +86,22 @@ class Tiers(Document):
         return self.inter if crosses else self.intra
 
 
-class BytesPerParam(Document):
-    """Bytes of one parameter in memory."""
+class Tiers(Hops):
+    """Rings within a node and between nodes."""
 
-    param: Annotated[float, Field(ge=0, le=1e6)]
-    grad: Annotated[float, Field(ge=0, le=1e6)]
-    optimizer: Annotated[float, Field(ge=0, le=1e6)] = Field(description="master copy and moments")
+    inter: NodesLink = Field(description="between nodes")
+
+    def beta_s_per_byte(self, *, crosses: bool, num_ports: int) -> float:
+        """Of a ring that leaves each of its nodes through so many ports, if it does; no faster than in a node."""
+        if crosses and self.inter.beta_of == "gpu":
+            return max(self.inter.beta_s_per_byte / num_ports, self.intra.beta_s_per_byte)
+        return self.link(crosses=crosses).beta_s_per_byte
+
+    @property
+    def hops(self) -> Hops:
+        """Single messages over the same links."""
+        inter = Link.model_validate(self.inter.model_dump(exclude={"beta_of"}))
+        return Hops(intra=self.intra, inter=inter)
 
 
 class BytesSent(Document):
@@ -115,9 +136,9 @@ class Costs(Document):
 
     rows: Many[Row]
     collectives: Tiers = Field(description="ring collectives over data-parallel groups")
-    p2p: Tiers = Field(description="pipeline hops")
+    p2p: Hops = Field(description="pipeline hops")
     boundary_bytes_per_sample: Bytes = Field(description="activations of one sequence between two stages")
-    bytes_per_param: BytesPerParam = Field(description="of one parameter in memory")
+    bytes_per_param: BytesPerParameter = Field(description="of one parameter in memory")
     comm_bytes: BytesSent = Field(description="of one parameter on the wire")
     optimizer_s_per_param: Seconds = Field(description="o, of the update of one parameter")
     overlap: Overlap = Field(description="share of a communication that compute can hide")
@@ -135,7 +156,7 @@ class Costs(Document):
     def by_key(self) -> dict[Key, Row]:
         """The rows by key, ``Row.key``, in their order."""
         # Read once: pydantic looks private attributes up slowly, and every evaluation asks for rows.
-        index = self._index
+        index: Index = (self.__pydantic_private__ or {})["_index"]
         if index.rows is not self.rows:
             index = self._index = Index(self.rows, {row.key: row for row in self.rows})
         return index.by_key

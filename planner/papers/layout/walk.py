@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 from planner.memory.allocator import communicator_bytes, fragmentation_bytes
 from planner.memory.in_flight import peak_resident, warm_up_chunks
@@ -17,8 +17,7 @@ from planner.papers.layout.table import Row
 CAUSES = ("weights", "gradients", "optimizer", "activations", "transient", "fragmentation", "communicators")
 
 
-@dataclass(frozen=True, slots=True)
-class RankBytes:
+class RankBytes(NamedTuple):
     """Bytes of one pipeline rank at its peak, without the reserve."""
 
     weights: float
@@ -52,22 +51,18 @@ def rank_bytes(
     by_stage = [sum(count * stored[kind] for kind, count in layers.items()) for layers in held.layers]
     group_ranks = (layout.tp, layout.cp, layout.pp, sizes.dense_ranks, layout.ep, layout.etp)
     communicators = float(communicator_bytes(costs.communicator_bytes, group_ranks))
-    states: dict[tuple[float, ...], States] = {}
+    fragmented = costs.fragmentation
+    # Most ranks hold the same and differ in what is in flight alone.
+    alike: dict[Rank, tuple[States, float]] = {}
     for place, rank in enumerate(ranks):
-        key = (rank.params, rank.experts, rank.params_unit, rank.experts_unit)
-        if key not in states:
-            states[key] = rank_states(problem, layout, sizes, rank)
+        key = rank._replace(stages=range(0))
+        if key not in alike:
+            more = (rows[kind].kept_bytes - stored[kind] + rows[kind].workspace_bytes for kind in rank.kinds)
+            alike[key] = rank_states(problem, layout, sizes, rank), max(more)
+        (weights, gradients, optimizer), transient = alike[key]
         activations = peak_bytes(layout, sizes.num_micro_batches, place, [by_stage[k] for k in rank.stages])
-        transient = max(rows[kind].kept_bytes - stored[kind] + rows[kind].workspace_bytes for kind in rank.kinds)
-        yield RankBytes(
-            weights=states[key].weights,
-            gradients=states[key].gradients,
-            optimizer=states[key].optimizer,
-            activations=activations,
-            transient=transient,
-            fragmentation=float(fragmentation_bytes(costs.fragmentation, activations, transient)),
-            communicators=communicators,
-        )
+        lost = float(fragmentation_bytes(fragmented, activations, transient))
+        yield RankBytes(weights, gradients, optimizer, activations, transient, lost, communicators)
 
 
 def rank_states(problem: LayoutProblem, layout: Layout, sizes: Groups, rank: Rank) -> States:

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 
 from planner.attribution import Sources
 from planner.papers.memory import traffic
+from planner.papers.memory.byte_fields import Dim
 from planner.papers.memory.explained import Placement
-from planner.papers.memory.problem import Dim, MemoryProblem
+from planner.papers.memory.problem import MemoryProblem
 from planner.papers.memory.traffic import Groups, Traffic
 
 
@@ -35,7 +36,7 @@ def account(problem: MemoryProblem, placement: Placement) -> list[Item]:
         groups.gradients_reduce(placement.i_o),
         groups.parameters_update(placement.i_p, placement.i_o),
     )
-    items = [item for each in moved for item in _collectives(problem, each)]
+    items = [item for each in moved for item in _collectives(groups, each)]
     items += _over_link(problem, groups, placement)
     given = problem.activations
     if placement.activations == "materialised" and given.recompute_s is not None:
@@ -44,18 +45,20 @@ def account(problem: MemoryProblem, placement: Placement) -> list[Item]:
     return items
 
 
-def _collectives(problem: MemoryProblem, moved: Traffic) -> Iterator[Item]:
-    for number, group in enumerate(problem.groups):
-        ring = [dim for dim in group.dims[moved.first : moved.end] if dim.size > 1]
+def _collectives(groups: Groups, moved: Traffic) -> Iterator[Item]:
+    betas = groups.betas(moved.first, moved.end)
+    for number, group in enumerate(groups.problem.groups):
+        dims = zip(betas[:, number].tolist(), group.dims[moved.first : moved.end], strict=True)
+        ring = [(beta, dim) for beta, dim in dims if dim.size > 1]
         if ring:
             yield Item(
                 moved.name,
                 group.id,
-                names_of(ring),
+                names_of([dim for _, dim in ring]),
                 moved.times,
                 float(moved.sent_bytes[number]),
                 float(moved.seconds[number]),
-                max(ring, key=lambda dim: dim.beta_s_per_byte).sources,
+                max(ring, key=lambda each: each[0])[1].sources,
             )
 
 

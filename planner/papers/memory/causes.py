@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 
+from planner.papers.memory.byte_fields import Group
 from planner.papers.memory.explained import Placement, activations_bytes, bytes_by_group
-from planner.papers.memory.problem import Group, MemoryProblem, State
+from planner.papers.memory.problem import MemoryProblem, State
 from planner.papers.memory.traffic import Floats, Groups
 
 UNITS = "whole units"

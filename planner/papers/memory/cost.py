@@ -7,10 +7,12 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from planner.attribution import Causes
+from planner.derivation.bytes_per_parameter import BytesPerParameter
 from planner.derivation.clusters import hardware_files
 from planner.derivation.references import digests, input_errors, model_file
-from planner.errors import BadInputError
+from planner.errors import BadInputError, RefutedError
 from planner.paper import Derivation, DeriveOptions
+from planner.papers.memory.checks.coefficients import differing
 from planner.papers.memory.costs.beside import beside_states
 from planner.papers.memory.costs.dims import Dims, dims_of
 from planner.papers.memory.costs.rank_bytes import RankBytes, rank_bytes
@@ -20,7 +22,6 @@ from planner.papers.memory.costs.rules import experts_of, refuse_broken
 from planner.papers.memory.costs.said import cautions
 from planner.papers.memory.costs.setting import Setting, setting_of
 from planner.papers.memory.derived import MemoryDerivedProblem
-from planner.papers.memory.job import BytesPerParameter
 from planner.papers.memory.problem import MAX_BYTES, Activations, Group, MemoryProblem
 from planner.validation import validate
 
@@ -41,6 +42,7 @@ def derive(document: MemoryDerivedProblem, options: DeriveOptions) -> Derivation
     chosen = _chosen(setting, ranks, dense, experts)
     recomputation = None if document.derive.recompute_s is not None else recomputation_of(setting, chosen.rank)
     problem = _explicit(document, setting, chosen, (dense, experts), recomputation)
+    _refuse_miscounted(problem)
     folder = Path(options.base_folder)
     files = [] if setting.hardware is None else hardware_files(setting.hardware, folder)
     profile = setting.profile
@@ -52,6 +54,13 @@ def derive(document: MemoryDerivedProblem, options: DeriveOptions) -> Derivation
         cost_error=None if recomputation is None else recomputation.error,
         arrays=digests([*files, *model_file(document.derive.model, folder)]),
     )
+
+
+def _refuse_miscounted(problem: MemoryProblem) -> None:
+    """Raise RefutedError where the check counts other bytes: it would find no fault with a plan that lost its job."""
+    for message, where in differing(problem):
+        said = f"bytes were derived otherwise than the check counts them; this is a bug: {message}"
+        raise RefutedError(said, code="derived_mismatch", where=where)
 
 
 def _refuse_large(setting: Setting, ranks: Sequence[RankBytes]) -> None:

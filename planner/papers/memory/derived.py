@@ -12,8 +12,9 @@ from pydantic import Field, model_validator
 from planner.derivation.hardware import AnyCluster
 from planner.derivation.moe.dtypes import Multiplied
 from planner.json_text import Json
+from planner.papers.memory.byte_fields import MAX_DIMS, Bytes, Capacity, Dim, Seconds
 from planner.papers.memory.job import Job
-from planner.papers.memory.problem import MAX_BYTES, MAX_DIMS, Bytes, Dim, Host, Search, Seconds
+from planner.papers.memory.problem import Host, Search
 from planner.validation import Document, Many, fault, refuse_duplicates
 
 OF_DIMS = "data-parallel dimensions, innermost first; null: the cluster's, inside nodes and between them"
@@ -70,8 +71,8 @@ class MemoryDerivedProblem(Document):
     paper: Literal["memory"] = "memory"
     format_version: str = Field(default="1.0", description="any 1.x is read")
     derive: Derive
-    capacity_bytes: float | None = Field(
-        default=None, gt=0, le=MAX_BYTES, description="of the device; null: the cluster's, else the profile's"
+    capacity_bytes: Capacity | None = Field(
+        default=None, description="of the device; null: the cluster's, else the profile's"
     )
     other_bytes: Bytes | None = Field(
         default=None,

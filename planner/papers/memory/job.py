@@ -9,6 +9,7 @@ from typing import Annotated, Literal, Self
 
 from pydantic import Field, model_validator
 
+from planner.derivation.bytes_per_parameter import BytesPerParameter
 from planner.derivation.models import AnyModel
 from planner.derivation.training_code import TrainingCode
 from planner.memory.in_flight import Schedule
@@ -62,16 +63,6 @@ class Batch(Document):
     sequence_length: int = Field(ge=1, le=MAX_SEQUENCE, description="s: tokens; of an image or a video its own")
     micro_batch: int = Field(default=1, ge=1, le=65536, description="b: sequences")
     num_micro_batches: int = Field(default=1, ge=1, le=MAX_MICRO_BATCHES, description="m: per step")
-
-
-class BytesPerParameter(Document):
-    """What each parameter takes: weights in 16 bits, gradients in 32, and a 32-bit copy with two moments of Adam."""
-
-    param: float = Field(default=2.0, ge=0, le=64)
-    grad: float = Field(default=4.0, ge=0, le=64)
-    optimizer: float = Field(
-        default=12.0, ge=0, le=64, description="8-bit moments: 6 with a copy; 16-bit ones: 8; Muon: 8"
-    )
 
 
 class Job(Document):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -52,7 +52,20 @@ class Placements:
 
 
 def placements(problem: MemoryProblem) -> Placements:
-    """All of them, whether they fit or not, sorted by modes as listed on the page, then prefixes."""
+    """All of them, whether they fit or not, sorted by modes as listed on the page, then prefixes.
+
+    All ranks run the same one: its bytes are those of the fullest rank, its seconds those of the slowest.
+    """
+    found = [_of_rank(each) for each in problem.each_rank()]
+    most = {name: np.max([getattr(one, name) for one in found], axis=0) for name in _FIGURES}
+    return replace(found[0], **most)
+
+
+_FIGURES = ("device_bytes", "host_bytes", "sent_bytes", "overhead_s")
+
+
+def _of_rank(problem: MemoryProblem) -> Placements:
+    """All of them on the problem's own rank."""
     groups = Groups(problem)
     offered = (
         parameters_options(groups),
@@ -76,7 +89,7 @@ def placements(problem: MemoryProblem) -> Placements:
     return Placements(
         modes[:, order],
         prefixes[:, order],
-        problem.other_bytes + np.sum([columns.device_bytes for columns in own], axis=0)[order],
+        problem.other_bytes + problem.workspace_bytes + np.sum([columns.device_bytes for columns in own], axis=0)[order],
         np.sum([columns.host_bytes for columns in own], axis=0)[order],
         (np.sum([columns.sent_bytes for columns in own], axis=0) + once_bytes[i_g, i_o] + update_bytes[i_p, i_o])[
             order

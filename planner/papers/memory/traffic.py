@@ -47,6 +47,7 @@ class Groups:
 
         self._alpha_s = self._of_rings("alpha_s")
         self._beta = self._of_rings("beta_s_per_byte")
+        self._of_gpu = np.array([[dim.beta_of == "gpu" for dim in group.dims] for group in problem.groups]).T
 
     def _of_rings(self, field: str) -> Floats:
         """Of every dimension and group; a single rank makes no ring: [dim, group]."""
@@ -68,7 +69,16 @@ class Groups:
         """alpha and beta of the flat ring over some dimensions: the largest of those with more than one rank."""
         if first == end:
             return np.zeros_like(self.parameters), np.zeros_like(self.parameters)
-        return self._alpha_s[first:end].max(axis=0), self._beta[first:end].max(axis=0)
+        return self._alpha_s[first:end].max(axis=0), self.betas(first, end).max(axis=0)
+
+    def betas(self, first: int, end: int) -> Floats:
+        """Seconds of a byte over each of the dimensions that one ring runs over, 0 of a single rank: [dim, group].
+
+        Over a dimension of GPUs' ports as many send at once as the ring has ranks inside it.
+        """
+        inside = self.ranks[first:end] / self.ranks[first]
+        found: Floats = self._beta[first:end] / np.where(self._of_gpu[first:end], inside, 1.0)
+        return found
 
     def parameters_gather(self, mode: str, i_p: int) -> Traffic:
         """Gathered for the forward, and again for the backward unless kept till then."""

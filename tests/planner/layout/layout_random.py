@@ -81,7 +81,7 @@ def _costs(rng: Random, moe: bool) -> Json:
     def seconds(most: int) -> float:
         return rng.random() * most if step is None else rng.randint(0, most) * step
 
-    def link() -> Json:
+    def link() -> dict[str, Json]:
         return {"alpha_s": scale * seconds(1), "beta_s_per_byte": scale * seconds(1)}
 
     rows: list[Json] = []
@@ -107,7 +107,7 @@ def _costs(rng: Random, moe: bool) -> Json:
             )  # fmt: skip
     return {
         "rows": rows,
-        "collectives": {"intra": link(), "inter": link()},
+        "collectives": {"intra": link(), "inter": link() | {"beta_of": rng.choice(["ring", "gpu"])}},
         "p2p": {"intra": link(), "inter": link()},
         "boundary_bytes_per_sample": seconds(2),
         "bytes_per_param": {"param": 2, "grad": rng.choice([2, 4]), "optimizer": rng.choice([0, 12])},

@@ -84,6 +84,9 @@ def test_a_last_node_that_is_not_full_is_named() -> None:
     odd = changed(odd, batch={"global_batch_size": 6}, search={"pp": [1]})
     assert warned(odd)["partial_node"].startswith("6 GPUs are no whole number of nodes of 4: the last node has 2")
     assert "partial_node" not in warned(G1)
+    slow = {"alpha_s": 0, "beta_s_per_byte": 1e-9}
+    ports = costs(odd, collectives={"intra": slow, "inter": slow | {"beta_of": "gpu"}})
+    assert warned(ports)["partial_node"].endswith("has 2, and only data-parallel rings are priced by the ports it has")
 
 
 def test_a_decision_at_the_end_of_its_list_is_named_where_more_would_be_allowed() -> None:

@@ -18,9 +18,11 @@ from planner.papers.layout.checks.figures import METRICS, figures
 from planner.papers.layout.checks.graph import Shape, graph_of
 from planner.papers.layout.checks.legality import faults, first_rule
 from planner.papers.layout.checks.rules import partitions as partitions_again
+from planner.papers.layout.checks.stages import groups_of
 from planner.papers.layout.engines import solve
 from planner.papers.layout.evaluate import evaluate
 from planner.papers.layout.formulation import combinations, cut
+from planner.papers.layout.layouts import Layout, groups
 from planner.papers.layout.problem import LayoutProblem
 from planner.papers.layout.rules import broken_rule
 from planner.papers.layout.solution import RULES, LayoutSolution
@@ -414,3 +416,21 @@ def test_every_edge_of_the_task_graph_goes_up_and_every_task_is_there_once(shape
 
 def counted(kinds: list[int]) -> dict[int, int]:
     return {kind: kinds.count(kind) for kind in set(kinds)}
+
+
+def test_the_check_counts_as_many_ports_as_the_planner() -> None:
+    """Whatever part of a node is in a stage, and whatever stride a group has; ranks of the last node may be few."""
+    asked = 0
+    for gpus, node, pp in product(range(2, 49), (1, 2, 3, 4, 6, 8), (1, 2, 3, 4, 6)):
+        for tp in (1, 2, 3, 4, 6, 8) if gpus % pp == 0 else ():
+            if gpus // pp % tp == 0:
+                given = problem(x(cluster__num_gpus=gpus, cluster__gpus_per_node=node))
+                asked += 1
+                planned = groups(given, Layout(tp, 1, pp, 1, 1, tp, 0, "none", 1, False))
+                counted = groups_of(given, Decision(tp, 1, pp, 1, 1, tp, 0, "none", 1, False, ()))
+                for ports, crosses, leaving in (
+                    (planned.dense_ports, planned.dense_crosses, counted.dense_leaving),
+                    (planned.expert_ports, planned.expert_crosses, counted.experts_leaving),
+                ):
+                    assert leaving == (ports if crosses else 0), (gpus, node, pp, tp)
+    assert asked > 1000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -13,8 +14,9 @@ from planner.derivation.training.calibration import Calibration, calibrated
 from planner.derivation.training.cuts import one_cut
 from planner.derivation.training.device import Device
 from planner.derivation.training.layer import layer_times
-from planner.errors import BadInputError
+from planner.errors import BadInputError, InfeasibleError, Relaxation
 from planner.paper import Derivation, DeriveOptions
+from planner.papers.layout import table
 from planner.papers.layout.check import check
 from planner.papers.layout.cost import derive
 from planner.papers.layout.derived import LayoutDerivedProblem
@@ -23,13 +25,20 @@ from planner.papers.layout.layouts import Layout
 from planner.papers.layout.problem import LayoutProblem
 from planner.papers.layout.rules import broken_rule
 from planner.papers.layout.table import Row
+from planner.plan import _in_terms_of_the_file
+from planner.sensitivity.source import source_of
 from planner.validation import validate
 from profiles import Cluster, load
+from profiles.cluster import fit_link
 from profiles.geometry import load_model
+from profiles.importers import run
 from solvers.report import Limits
+
+LOG = Path(__file__).parents[2] / "data" / "nccl_logs" / "aws_line268.log"
 
 EXAMPLES = Path(__file__).parents[3] / "planner" / "papers" / "layout" / "examples"
 H100S = {"preset": "dgx-h100", "nodes": 2, "tiers": {"fabric": {"latency_s": 1e-5}}}
+NETWORK = {"bandwidth_bytes_per_s": 50e9, "latency_s": 1e-5}
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -162,9 +171,21 @@ def test_links_are_the_profiles_in_a_node_and_the_clusters_between_nodes() -> No
     measured = float(profile.collective("all_gather", message, 8).seconds)
     intra = costs.collectives.intra
     assert 7 * intra.alpha_s + 7 / 8 * message * intra.beta_s_per_byte == pytest.approx(measured, rel=0.15)
-    assert costs.p2p == costs.collectives
+    assert costs.p2p == costs.collectives.hops
     alone = problem(derive={"cluster": {"num_ranks": 8, "gpus_per_node": 8}, "profile": "h100-sxm"}).costs
-    assert alone.collectives.inter == alone.collectives.intra
+    assert alone.collectives.hops.inter == alone.collectives.intra
+
+
+def test_a_stated_link_is_a_port_and_a_log_s_is_shared_out_among_the_ranks_of_its_nodes() -> None:
+    assert problem().costs.collectives.inter.beta_of == "gpu"
+    # 16 ranks on 2 nodes: their ring went through eight ports of each.
+    cluster = {"num_ranks": 16, "gpus_per_node": 8, "inter_node": {"log": str(LOG)}}
+    logged = problem(derive={"cluster": cluster, "profile": "h100-sxm"}).costs
+    ring = fit_link(run("nccl-tests", [str(LOG)])[0])
+    assert ring.ranks_per_node == 8
+    assert logged.collectives.inter.beta_of == "gpu"
+    assert logged.collectives.inter.beta_s_per_byte == pytest.approx(8 / ring.bandwidth_bytes_per_s)
+    assert logged.p2p.inter.beta_s_per_byte == logged.collectives.inter.beta_s_per_byte
 
 
 def test_a_calibration_reaches_rows_links_and_the_step() -> None:
@@ -241,6 +262,38 @@ def test_sparse_attention_is_a_fault_of_the_model() -> None:
     error = refused(derive={"model": "deepseek-v3.2"})
     assert error.where == "derive.model"
     assert "sparse attention" in str(error)
+
+
+def test_faults_of_the_explicit_form_are_told_where_the_derived_form_has_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    error = refused(derive={"memory": {"capacity_bytes": 1e9, "reserve_bytes": 2e9}})
+    assert (error.code, error.where) == ("out_of_range", "derive.memory.capacity_bytes")
+    error = refused(search={"sequence_parallel": [True, False]})
+    assert (error.code, error.where) == ("out_of_range", "search.sequence_parallel")
+    monkeypatch.setattr(table, "MAX_ROWS", 3)
+    error = refused()
+    assert (error.code, error.where) == ("too_large", "search")
+
+
+@pytest.mark.parametrize(
+    ("cluster", "field", "value"),
+    [
+        ({**H100S, "nodes": 5}, "derive.cluster.nodes", 3),
+        ({"num_ranks": 40, "gpus_per_node": 8, "inter_node": NETWORK}, "derive.cluster.num_ranks", 24),
+    ],
+)
+def test_fewer_gpus_are_told_in_whole_nodes(cluster: dict[str, Any], field: str, value: int) -> None:
+    """12 GPUs a replica: of 40 and a batch of 18, 36 would do with three replicas, and 24 fill their nodes."""
+    few = {"tp": [4], "cp": [1], "pp": [3], "vpp": [1], "zero_stage": [1], "partitions": ["ends"]}
+    batch = {"global_batch_size": 18, "sequence_length": 8192}
+    found = derived(document(search=few, batch=batch, derive={"cluster": cluster, "profile": "h100-sxm"}))
+    with pytest.raises(InfeasibleError) as raised:
+        solve(found.problem, None, Limits())
+    assert raised.value.relaxation == Relaxation("cluster.num_gpus", 36, proven=True)
+    posed = SimpleNamespace(relaxable=found.relaxable, multiples=found.multiples)
+    told = _in_terms_of_the_file(raised.value, posed)  # type: ignore[arg-type]
+    assert told.where == field
+    assert told.relaxation == Relaxation(field, value, proven=False)
+    assert told.relaxation.enough
 
 
 def test_nodes_without_a_link_are_refused() -> None:
@@ -320,14 +373,17 @@ def test_a_batch_that_no_layout_admits_still_has_rows_to_look_for_another() -> N
     assert {each.tp for each in found.costs.rows} == {1, 2}
 
 
-def test_relaxations_are_said_in_fields_of_the_file() -> None:
-    named = derived(document()).relaxable
-    assert named["cluster.gpu_memory_bytes"] == ("derive.memory.capacity_bytes", 0.0)
-    assert "cluster.num_gpus" not in named
-    link = {"bandwidth_bytes_per_s": 5e10, "latency_s": 1e-5}
-    ranks = {"num_ranks": 16, "gpus_per_node": 8, "inter_node": link}
-    written = derived(document(derive={"cluster": ranks, "profile": "h100-sxm"})).relaxable
-    assert written["cluster.num_gpus"] == ("derive.cluster.num_ranks", 0.0)
+def test_who_asks_about_what_follows_from_the_cluster_is_told_where_to_ask() -> None:
+    paper = SimpleNamespace(derives_by=("batch", "cluster.num_gpus"))
+    plan = SimpleNamespace(paper=paper, inputs=SimpleNamespace(derive={"cluster": H100S}))
+    with pytest.raises(BadInputError) as raised:
+        source_of(plan, "cluster.num_gpus")  # type: ignore[arg-type]
+    assert (raised.value.code, raised.value.where) == ("unknown_field", "cluster.num_gpus")
+    assert "derive.cluster.preset, derive.cluster.nodes" in raised.value.message
+
+
+def test_memory_is_relaxed_where_it_is_stated() -> None:
+    assert derived(document()).relaxable["cluster.gpu_memory_bytes"] == ("derive.memory.capacity_bytes", 0.0)
 
 
 def test_the_stored_error_is_that_of_the_families_and_none_where_one_has_none() -> None:

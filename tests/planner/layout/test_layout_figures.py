@@ -99,6 +99,48 @@ def test_a_group_that_leaves_the_node_pays_the_network() -> None:
     assert not groups(given, replace(PLAIN, pp=2)).dense_crosses
 
 
+@pytest.mark.parametrize(
+    ("gpus", "node", "degrees", "dense", "experts"),
+    [
+        (16, 8, {}, 8, 8),
+        (16, 8, {"tp": 2, "ep": 4, "etp": 2}, 4, 1),
+        (16, 8, {"tp": 8, "ep": 16}, 1, 1),
+        (24, 8, {"ep": 3}, 8, 2),  # ranks 1, 4, 7 | 10, 13 | 16, 19, 22: two in the second node
+        (24, 8, {"pp": 2, "tp": 2}, 2, 4),  # a stage has 8 ranks of one node and 4 of another
+        (12, 8, {}, 4, 4),  # so has the only stage here
+    ],
+)
+def test_a_ring_has_as_many_ports_as_its_group_has_ranks_in_the_node_with_fewest(
+    gpus: int, node: int, degrees: dict[str, int], dense: int, experts: int
+) -> None:
+    found = groups(problem(x(cluster__num_gpus=gpus, cluster__gpus_per_node=node)), replace(PLAIN, **degrees))
+    assert (found.dense_ports, found.expert_ports) == (dense, experts)
+
+
+@pytest.mark.parametrize(
+    ("beta_of", "intra", "tp", "tail_s"),
+    [
+        # All-reduce of 4e9 gradients of 4 bytes over 16 ranks, four in each node: 2 x 15/16 x 16e9 x beta.
+        ("ring", 1e-10, 1, 30.0),
+        ("gpu", 1e-10, 1, 30.0 / 4),
+        ("gpu", 5e-10, 1, 30.0 / 2),  # the node's own links are half as fast as one port
+        # Over 8 ranks, two in each node: 2 x 7/8 x 16e9 x beta.
+        ("ring", 1e-10, 2, 28.0),
+        ("gpu", 1e-10, 2, 28.0 / 2),
+        ("gpu", 1e-10, 4, 24.0),  # over 4 ranks, one in each node: one port
+    ],
+)
+def test_a_port_of_each_gpu_carries_its_part_of_a_ring_between_nodes(
+    beta_of: str, intra: float, tp: int, tail_s: float
+) -> None:
+    document = x(cluster__num_gpus=16, batch__global_batch_size=16, rows=rows(tp=tp))
+    document["costs"]["collectives"] = {
+        "intra": {"alpha_s": 0, "beta_s_per_byte": intra},
+        "inter": {"alpha_s": 0, "beta_s_per_byte": 1e-9, "beta_of": beta_of},
+    }
+    assert evaluated(document, tp=tp).tail_s == pytest.approx(tail_s, rel=1e-12)
+
+
 def test_hops_are_paid_forward_but_for_the_last_stage_and_backward_but_for_the_first() -> None:
     document = x(costs__boundary_bytes_per_sample=8.0)
     document["costs"]["p2p"]["intra"] = {"alpha_s": 0.5, "beta_s_per_byte": 0.25}

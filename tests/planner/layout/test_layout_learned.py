@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from planner.derivation.looked_up import looked_up
 from planner.derivation.training.calibration import Calibration
 from planner.errors import BadInputError
 from planner.paper import DeriveOptions
-from planner.papers.layout.calibration.capacity import amounts, peak_bytes
+from planner.papers.layout.calibration.capacity import RankAmounts, amounts, fit_reserve, peak_bytes
 from planner.papers.layout.calibration.fit import step_times_s
-from planner.papers.layout.calibration.learned import applied, learn
+from planner.papers.layout.calibration.learned import _halves, applied, learn
 from planner.papers.layout.calibration.pricing import price_runs
 from planner.papers.layout.calibration.runs import Run, read_runs
 from planner.papers.layout.costs.links import tiers_of
@@ -99,6 +100,49 @@ def test_runs_out_of_memory_teach_the_reserve(priced_by: tuple[Setting, Tiers], 
     assert (learned.memory.failed, learned.memory.ran, learned.memory.wrong) == (2, len(runs) - 2, 0)
     assert learned.reserved.fragmentation == 0.0
     assert applied(card.given, learned).memory.reserve_bytes == learned.reserved.reserve_bytes > 0.01 * limit
+
+
+def _held(fixed: float, moving: float) -> RankAmounts:
+    """A run of two ranks, the second without anything."""
+    return RankAmounts(np.array([fixed, 0.0]), np.array([moving, 0.0]))
+
+
+def test_measured_peaks_teach_the_reserve_and_the_fragmentation() -> None:
+    """Runs took 10 % more of what comes and goes, and 2 GB beside: 40 + 20 GB -> 64, 30 + 40 GB -> 76."""
+    held = [_held(40e9, 20e9), _held(30e9, 40e9), _held(10e9, 10e9)]
+    found = fit_reserve(held, [True, True, True], 80e9, 1e9, [64e9, 76e9, None])
+    assert found.fragmentation == pytest.approx(0.1)
+    assert (found.reserve_bytes, found.wrong) == (pytest.approx(2e9), 0)
+
+
+def test_who_ran_out_of_memory_counts_before_measured_peaks() -> None:
+    """60 GB ran and 61 GB did not, of 64: the reserve is above 3 GB and at most 4, whatever 1 GB beside it was seen."""
+    held = [_held(60e9, 0.0), _held(61e9, 0.0)]
+    found = fit_reserve(held, [True, False], 64e9, 1e9, [61e9, None])
+    # Reserves are tried in steps of 0.15 x 64 / 240 GB = 40 MB.
+    assert (found.reserve_bytes, found.wrong) == (pytest.approx(3.04e9), 0)
+
+
+def test_without_peaks_and_without_both_kinds_of_run_nothing_is_fitted() -> None:
+    found = fit_reserve([_held(60e9, 0.0)], [True], 64e9, 1e9, [None])
+    assert (found.fragmentation, found.reserve_bytes) == (0.0, 1e9)
+
+
+def test_halves_are_mixed_and_the_same_on_every_machine() -> None:
+    """By the first bytes of sha256 of "0" to "7", in hexadecimal 5f, 6b, d4, 4e, 4b, ef, e7, 79: 4 3 0 1 7 2 6 5."""
+    assert _halves(8) == ({4, 0, 7, 6}, {3, 1, 2, 5})
+
+
+def test_a_measured_peak_is_enough_to_learn_a_reserve(priced_by: tuple[Setting, Tiers], tmp_path: Path) -> None:
+    ((priced, _),) = price_runs(*priced_by, _read(tmp_path, _lines([1.0] * len(LAYOUTS))), "derive.runs")
+    modelled = peak_bytes(amounts(priced.problems[0], priced.layouts[0]), 0.0)
+    line = f"{_lines([1.0] * len(LAYOUTS))[0]},{(modelled + 3e9) / 2**30!r}"
+    path = tmp_path / "measured.csv"
+    path.write_text(f"{HEADER},memory_gib\n{line}\n")
+    learned = learn(*priced_by, read_runs(path, "derive.runs"), "derive.runs")
+    assert learned.reserved is not None
+    assert learned.reserved.reserve_bytes == pytest.approx(3e9)
+    assert applied(priced_by[0].given, learned).memory.reserve_bytes == learned.reserved.reserve_bytes
 
 
 def test_layers_are_spread_evenly_with_one_more_on_the_first_stages(

@@ -43,6 +43,14 @@ def test_a_run_that_ran_need_not_have_a_step_time(tmp_path: Path) -> None:
     assert run.ran and run.step_time_s is None
 
 
+def test_memory_of_a_run_is_in_gib_and_may_be_left_out(tmp_path: Path) -> None:
+    header = HEADER + ",memory_gib"
+    runs = _read(tmp_path, f"{GOOD},60.5", f"{GOOD},", header=header)
+    assert [run.peak_bytes for run in runs] == [60.5 * 2**30, None]
+    with pytest.raises(BadInputError, match="memory_gib above 0"):
+        _read(tmp_path, f"{GOOD},0", header=header)
+
+
 def test_only_the_groups_that_are_asked_for_are_read(tmp_path: Path) -> None:
     broken = GOOD.replace("16,2048", ",2048").replace("sweep", "other")
     assert len(_read(tmp_path, broken, GOOD, groups=["sweep"])) == 1

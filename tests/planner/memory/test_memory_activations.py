@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from memory_models import gpt, mixture
 
-from planner.memory.activations import MODULES, Cut, Kernels, embedding_bytes, head_bytes, layer_bytes
+from planner.memory.activations import MODULES, Cut, Kernels, embedding_bytes, head_bytes, kept_by_part, layer_bytes
 from planner.memory.in_flight import in_flight_chunks, peak_resident
 from planner.memory.parameters import of_rank
 from planner.memory.split import layers_of_rank
@@ -139,6 +139,17 @@ def test_each_module_of_selective_recomputation_saves_its_own_tensors(module: st
     moe = load_model("deepseek-v3").runs[1].kind
     stored = layer_bytes(moe, Cut(1, 1, 4, 2), Kernels(selective=(module,)))  # type: ignore[arg-type]
     assert stored.kept - stored.selective == saved
+
+
+@pytest.mark.parametrize(
+    "kernels", [Kernels(), Kernels(flash=False, dropout=True, selective=("core_attention", "norms"))]
+)
+def test_parts_of_a_layer_sum_to_what_it_keeps(kernels: Kernels) -> None:
+    cut = Cut(4096, 4096, 4, 4)
+    for kind in (load_model("deepseek-v3").runs[1].kind, find_geometry("wan2.1-14b").runs[0].kind):
+        stored = layer_bytes(kind, cut, kernels)
+        assert sum(kept_by_part(kind, cut, kernels).values()) == pytest.approx(stored.kept)
+        assert sum(kept_by_part(kind, cut, kernels, selective=True).values()) == pytest.approx(stored.selective)
 
 
 def test_key_value_heads_fewer_than_tensor_ranks_keep_one_head_each() -> None:

@@ -14,6 +14,7 @@ from planner.memory.in_flight import (
     OrderedSchedule,
     RankOrder,
     bubble_share,
+    chunks_at_peak,
     in_flight_chunks,
     peak_resident,
     rank_order,
@@ -144,6 +145,9 @@ def test_the_short_walk_finds_the_peak_of_the_whole_one(data: st.DataObject) -> 
     order = rank_order(schedule, rank, num_stages=p, num_micro_batches=m, chunks_per_rank=v)
     short = peak_resident(schedule, rank, stored, num_stages=p, num_micro_batches=m)
     assert short == walk(order, stored)
+    held = chunks_at_peak(schedule, rank, stored, num_stages=p, num_micro_batches=m)
+    assert sum(times * each for times, each in zip(held, stored, strict=True)) == short
+    assert all(0 <= times <= m for times in held)
 
 
 def test_the_peak_of_uneven_chunks_need_not_be_at_the_end_of_the_warm_up() -> None:

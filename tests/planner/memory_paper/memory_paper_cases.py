@@ -104,6 +104,7 @@ def problems(draw: st.DrawFn) -> MemoryProblem:
         whole = [draw(small) for _ in range(3)]
         dims = [
             dim(draw(st.sampled_from([1, 1, 2, 3, 4, 8])), draw(small) / 8, draw(small) / 8, f"d{i}")
+            | {"beta_of": draw(st.sampled_from(["ring", "gpu"]))}
             for i in range(num_dims)
         ]
         return {

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 
 from planner.documents import canonical_bytes
-from planner.errors import BadInputError
+from planner.errors import BadInputError, RefutedError
 from planner.paper import Derivation, DeriveOptions
+from planner.papers.memory import cost
 from planner.papers.memory.cost import derive
 from planner.papers.memory.derived import MemoryDerivedProblem
 from planner.papers.memory.engines import solve
@@ -135,7 +136,7 @@ def test_links_are_the_profile_s_inside_a_node_and_the_cluster_s_between() -> No
     [dense] = derived(clustered({})).problem.groups
     inside, between = dense.dims
     assert between.alpha_s == 1e-5
-    assert between.beta_s_per_byte == 2e-11
+    assert (between.beta_s_per_byte, between.beta_of) == (2e-11, "gpu")
     assert between.sources is not None
     assert between.sources.stated == 1
     assert 0 < inside.beta_s_per_byte < between.beta_s_per_byte
@@ -229,6 +230,39 @@ def test_parameters_are_told_by_part_and_sum_to_the_group() -> None:
     dense = group(derived(stated("llama-3.1-8b", {"tp": 2}, 8192)).problem, "dense")
     assert set(dense.parameters_causes) == {"attention", "embedding", "feed-forward", "final norm and head", "norms"}
     assert sum(dense.parameters_causes.values()) == dense.parameters_bytes
+
+
+def test_kept_activations_are_told_by_the_parts_that_parameters_have() -> None:
+    """16 bits of T tokens of h 4096, f 14336, 32 heads and 8 of keys, 32 layers on one rank: what llama keeps."""
+    kept = derived(stated("llama-3.1-8b", {}, 8192)).problem.activations.kept_causes
+    tokens = 8192
+    assert kept == {
+        "norms": 32 * tokens * 4 * 2 * 4096,  # two norms, what each reads and writes
+        "attention": 32 * tokens * (2 * 2 * 4096 + 2 * 2 * 1024 + 4 * 32),  # queries, result, keys, values, statistics
+        "feed-forward": 32 * tokens * 3 * 2 * 14336,  # gate, up and their product
+        "embedding": tokens * 8,
+        "logits": tokens * (2 * 2 * 4096 + 4 * 128_256),
+    }
+
+
+def test_chunks_in_flight_are_told_by_part() -> None:
+    sizes = {"hidden": 64, "num_layers": 4, "num_heads": 4, "ffn": 128, "vocab": 512}
+    document = stated(sizes, {"pp": 2, "vpp": 2, "rank": 1}, 128)
+    document["derive"]["batch"]["num_micro_batches"] = 4
+    activations = derived(document).problem.activations
+    assert activations.kept_causes is not None
+    # Warm-up of the last rank: 2 forwards, then one more before the first backward: three chunks of one layer.
+    assert activations.kept_causes["feed-forward"] == 3 * 128 * 3 * 2 * 128  # gate, up, product in 16 bits
+    assert sum(activations.kept_causes.values()) == pytest.approx(activations.kept_bytes, rel=1e-12)
+
+
+def test_bytes_that_the_check_counts_otherwise_are_no_derivation(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dropped without a word, the job would be missing and the check have nothing to compare."""
+    told = [("groups.dense.parameters_bytes: stated 1, counted 2", "groups.dense.parameters_bytes")]
+    monkeypatch.setattr(cost, "differing", lambda _problem: told)
+    with pytest.raises(RefutedError) as raised:
+        derived(stated("llama-3.1-8b", {}, 8192))
+    assert raised.value.code == "derived_mismatch"
 
 
 # --- what is refused ------------------------------------------------------------------------------------------------

@@ -69,7 +69,6 @@ def test_a_faulty_field_is_named(fields: dict[str, Any], code: str, where: str) 
         ({"dims": [dim(2), dim(2)]}, "dims"),
         ({"dims": [dim(0)]}, "dims"),
         ({"dims": [dim(2, alpha_s=-1.0)]}, "dims"),
-        ({"parameters_causes": {"attention": 1e9}}, "parameters_causes"),
     ],
 )
 def test_a_faulty_group_is_named_by_its_id(changes: dict[str, Any], where: str) -> None:
@@ -85,6 +84,24 @@ def test_groups_differ_by_id_and_have_the_same_number_of_dimensions() -> None:
     assert refused(document(groups=[one, one])).code == "duplicate_id"
     error = refused(document(groups=[one, two | {"id": "experts"}]))
     assert error.where == "groups.experts.dims"
+
+
+def test_causes_of_bytes_that_are_not_there_are_refused() -> None:
+    error = refused(document(activations={"kept_bytes": 1.0, "unit_causes": {"ends": 1.0}}))
+    assert error.where == "activations.unit_causes"
+
+
+def test_causes_are_scaled_to_what_they_explain() -> None:
+    """Bytes that somebody moved keep their parts in proportion: 15 GB of parameters are 5 and 10, not 1 and 2."""
+    causes = {"attention": 1e9, "ffn": 2e9}
+    fields = with_group(parameters_causes=causes) | {"other_bytes": 3e9, "other_causes": {"context": 0.0}}
+    fields["activations"] |= {"kept_causes": {"layers": 3.0, "logits": 1.0}, "unit_causes": {"ends": 1.5e9}}
+    found = validate(MemoryProblem, fields).sorted()
+    assert found.groups[0].parameters_causes == pytest.approx({"attention": 5e9, "ffn": 10e9})
+    assert found.activations.kept_causes == pytest.approx({"layers": 22.5e9, "logits": 7.5e9})
+    assert found.activations.unit_causes == {"ends": 1.5e9}
+    assert found.other_causes is None
+    assert found.sorted() == found
 
 
 def test_a_number_that_is_not_finite_never_leaves_the_file() -> None:

@@ -14,6 +14,7 @@ from planner.papers.memory.formulation import enumerated, exhausted
 from planner.papers.memory.infeasibility import nothing_fits
 from planner.papers.memory.placements import fitting, placements
 from planner.papers.memory.problem import MemoryProblem
+from planner.papers.memory.traffic import Groups
 
 
 @settings(max_examples=12, deadline=None)
@@ -157,3 +158,17 @@ def test_units_of_nothing_are_the_ideal_of_zero() -> None:
     group = section_6().groups[0].model_dump() | {"parameters_unit_bytes": 0.0, "gradients_unit_bytes": 0.0}
     found = placements(problem_of(groups=[group]))
     assert found.device_bytes.min() == 120e9 / 64
+
+
+def test_a_ring_over_gpus_ports_has_one_for_each_of_its_ranks_inside_the_dimension() -> None:
+    group = section_6().groups[0].model_dump()
+    shard, replicate = group["dims"]
+    groups = Groups(problem_of(groups=[group | {"dims": [shard, replicate | {"beta_of": "gpu"}]}]))
+    # 15e9 bytes over 8 x 8 ranks at 4e-11 / 8, which is more than the 4e-12 inside.
+    assert groups.parameters_update(0, 2).seconds == pytest.approx(63 * 1e-5 + 63 / 64 * 15e9 * 5e-12, rel=1e-12)
+    # An eighth of them over the outer dimension alone: one port.
+    assert groups.parameters_update(1, 2).seconds == pytest.approx(7 * 1e-5 + 7 / 8 * 15e9 / 8 * 4e-11, rel=1e-12)
+    # Where a node's own links are slower than its ports together they count.
+    slow = shard | {"beta_s_per_byte": 1e-11}
+    groups = Groups(problem_of(groups=[group | {"dims": [slow, replicate | {"beta_of": "gpu"}]}]))
+    assert groups.parameters_update(0, 2).seconds == pytest.approx(63 * 1e-5 + 63 / 64 * 15e9 * 1e-11, rel=1e-12)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from planner.derivation.references import input_errors, located
+from planner.derivation.models import PLACE, language_model
+from planner.derivation.references import input_errors
 from planner.errors import BadInputError
 from planner.papers.compass.costs.pairs import dropped_pairs, expert_pairs, pairs_of
 from planner.papers.compass.costs.setting import Setting
@@ -12,11 +13,9 @@ from planner.papers.compass.costs.tensor_parallel import cuts
 from planner.papers.compass.derived import Derive
 from planner.papers.compass.problem import Rules
 from profiles.cluster import Cluster
-from profiles.geometry import ModelGeometry, load_model
+from profiles.geometry import ModelGeometry
 from profiles.geometry.feed_forward import Experts
 from profiles.profile import Profile
-
-MODEL = "derive.model"
 
 
 def setting_of(given: Derive, rules: Rules, profile: Profile, cluster: Cluster, folder: Path) -> Setting:
@@ -25,8 +24,7 @@ def setting_of(given: Derive, rules: Rules, profile: Profile, cluster: Cluster, 
     Raises BadInputError: an unknown model, ranks that do not divide it or leave their node, experts that are not there.
     """
     _refuse_scattered(given, cluster)
-    with input_errors(MODEL):
-        geometry = load_model(located(given.model, folder)) if isinstance(given.model, str) else given.model.geometry()
+    geometry = language_model(given.model, folder)
     with input_errors("derive.tp_size"):
         found = cuts(geometry, given.tp_size)
     pairs, dropped, experts = pairs_of(given, found, rules), dropped_pairs(given, found, rules), None
@@ -40,7 +38,7 @@ def setting_of(given: Derive, rules: Rules, profile: Profile, cluster: Cluster, 
             dropped += dispatched
     if not pairs:
         message = f"{geometry.name} has no GEMM with a collective in this layout"
-        raise BadInputError(message, code="out_of_range", where=MODEL)
+        raise BadInputError(message, code="out_of_range", where=PLACE)
     return Setting(given, rules, geometry, experts, found, pairs, dropped, profile, cluster)
 
 
@@ -74,7 +72,7 @@ def _experts(given: Derive, geometry: ModelGeometry) -> tuple[Experts, int]:
     [(experts, layers)] = found.items()
     if not experts.gated:
         message = f"the experts of {geometry.name} are not gated: rows of experts are of three products each"
-        raise BadInputError(message, code="out_of_range", where=MODEL)
+        raise BadInputError(message, code="out_of_range", where=PLACE)
     if experts.count % (given.expert_parallel_size or 1):
         raise BadInputError(
             f"expected expert_parallel_size to divide {experts.count} experts, got {given.expert_parallel_size}",

@@ -53,24 +53,36 @@ def peak_bytes(held: RankAmounts, fragmentation: float) -> float:
 
 
 def fit_reserve(
-    held: Sequence[RankAmounts], ran: Sequence[bool], capacity_bytes: float, usual_bytes: float
+    held: Sequence[RankAmounts],
+    ran: Sequence[bool],
+    capacity_bytes: float,
+    usual_bytes: float,
+    measured_bytes: Sequence[float | None] = (),
 ) -> Reserved:
     """Fragmentation and reserve that put the fewest runs on the wrong side of ``capacity_bytes``.
 
-    Among equals the least fragmentation, then the reserve nearest to ``usual_bytes``: what the runs do not tell stays
-    as it was. Without a run of either kind nothing is fitted.
+    ``measured_bytes`` are what runs took of their fullest GPU, None where nobody looked; those of runs that ran count.
+    Among equals the constants nearest to them in the median run, else the least fragmentation and the reserve nearest
+    to ``usual_bytes``: what the runs do not tell stays as it was. Without a run of either kind, and without a measured
+    one, nothing is fitted.
     """
     good = np.asarray(ran, dtype=bool)
-    if good.all() or not good.any():
+    took = np.array([np.nan if each is None else each for each in measured_bytes or [None] * len(good)])
+    seen = good & ~np.isnan(took)
+    if not seen.any() and (good.all() or not good.any()):
         return Reserved(0.0, usual_bytes, 0.0, capacity_bytes, 0)
     reserves = np.linspace(0.0, MOST_RESERVED * capacity_bytes, RESERVES)
 
-    def under(share: float) -> Reserved:
+    def under(share: float) -> tuple[Reserved, float]:
         peaks = np.array([peak_bytes(each, share) for each in held])
         fits = peaks[None, :] + reserves[:, None] <= capacity_bytes
         wrong = (fits != good).sum(axis=1)
         equal = reserves[wrong == wrong.min()]
-        nearest = float(np.clip(usual_bytes, equal[0], equal[-1]))
-        return Reserved(share, nearest, float(equal[0]), float(equal[-1]), int(wrong.min()))
+        beside = took[seen] - peaks[seen]
+        wanted = float(np.median(beside)) if len(beside) else usual_bytes
+        nearest = float(np.clip(wanted, equal[0], equal[-1]))
+        off = float(np.median(np.abs(beside - nearest))) if len(beside) else 0.0
+        return Reserved(share, nearest, float(equal[0]), float(equal[-1]), int(wrong.min())), off
 
-    return min(map(under, SHARES.tolist()), key=lambda found: found.wrong)
+    found, _ = min(map(under, SHARES.tolist()), key=lambda each: (each[0].wrong, each[1]))
+    return found

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
+from hashlib import sha256
 
 from planner.derivation.training.calibration import Calibration
 from planner.errors import BadInputError
@@ -25,7 +26,7 @@ ENOUGH = 8
 class Learned:
     """``errors`` are of each half of the timed runs under the other half's fit, or None of too few runs.
 
-    ``reserved`` and ``memory`` are None unless some runs ran and some ran out of memory.
+    ``reserved`` and ``memory`` are None unless some runs ran and some ran out of memory, or some peak was measured.
     """
 
     calibration: Calibration
@@ -43,7 +44,9 @@ def learn(setting: Setting, tiers: Tiers, runs: Sequence[Run], where: str) -> Le
     timed = [_timed(*part) for part in parts]
     reserved, memory = _memory(setting, parts)
     if not any(times for _, times in timed) and reserved is None:
-        message = "no run has a step time, and none ran beside one that ran out of memory: nothing to learn"
+        message = (
+            "no run has a step time or its memory, and none ran beside one that ran out of memory: nothing to learn"
+        )
         raise BadInputError(message, code="out_of_range", where=where)
     return Learned(fit_calibration(timed), _held_out(timed), reserved, memory)
 
@@ -65,10 +68,7 @@ def _timed(priced: PricedRuns, runs: Sequence[Run]) -> tuple[PricedRuns, list[fl
 def _held_out(timed: Sequence[tuple[PricedRuns, list[float]]]) -> StepErrors | None:
     if sum(len(times) for _, times in timed) < ENOUGH:
         return None
-    halves = [
-        [(runs.at(range(half, len(times), 2)), times[half::2]) for runs, times in timed if times[half::2]]
-        for half in (0, 1)
-    ]
+    halves = [_some(timed, places) for places in _halves(sum(len(times) for _, times in timed))]
     predicted: list[float] = []
     measured: list[float] = []
     for mine, other in (halves, reversed(halves)):
@@ -79,16 +79,39 @@ def _held_out(timed: Sequence[tuple[PricedRuns, list[float]]]) -> StepErrors | N
     return step_errors(predicted, measured)
 
 
+def _halves(runs: int) -> tuple[set[int], set[int]]:
+    """Places of runs in two halves, mixed: files are in some order, of which every second line may be alike.
+
+    By a digest of the place: the same on every machine, and no generator that somebody else has drawn from.
+    """
+    mixed = sorted(range(runs), key=lambda place: sha256(str(place).encode()).digest())
+    return set(mixed[::2]), set(mixed[1::2])
+
+
+def _some(
+    timed: Sequence[tuple[PricedRuns, list[float]]], places: Collection[int]
+) -> list[tuple[PricedRuns, list[float]]]:
+    """Of runs numbered through all parts those at some places."""
+    found, first = [], 0
+    for runs, times in timed:
+        chosen = [place for place in range(len(times)) if first + place in places]
+        if chosen:
+            found.append((runs.at(chosen), [times[place] for place in chosen]))
+        first += len(times)
+    return found
+
+
 def _memory(
     setting: Setting, parts: Sequence[tuple[PricedRuns, list[Run]]]
 ) -> tuple[Reserved | None, Confusion | None]:
     ran = [run.ran for _, runs in parts for run in runs]
-    if all(ran) or not any(ran):
+    took = [run.peak_bytes if run.ran else None for _, runs in parts for run in runs]
+    if not any(took) and (all(ran) or not any(ran)):
         return None, None
     problems = [problem for priced, _ in parts for problem in priced.problems]
     layouts = [layout for priced, _ in parts for layout in priced.layouts]
     held = [amounts(problem, layout) for problem, layout in zip(problems, layouts, strict=True)]
     capacity = problems[0].cluster.gpu_memory_bytes
-    found = fit_reserve(held, ran, capacity, setting.given.memory.reserve_bytes)
+    found = fit_reserve(held, ran, capacity, setting.given.memory.reserve_bytes, took)
     peaks = [peak_bytes(each, found.fragmentation) for each in held]
     return found, confusion(peaks, ran, capacity - found.reserve_bytes)

@@ -14,13 +14,18 @@ from planner.papers.layout.problem import RECOMPUTE, Recompute
 NEEDED = ("num_gpus", "sequence_length", "global_batch_size", "micro_batch", "tp", "pp", "step_time_s")
 LEAST_S = 1e-9
 MAX_SECONDS = 1e9
+GIB = 2**30
+LEAST_GIB, MAX_GIB = 1e-3, 1e6
 RAN, OUT_OF_MEMORY = "ok", "oom"
 _YES = {"1": True, "0": False, "true": True, "false": False}
 
 
 @dataclass(frozen=True)
 class Run:
-    """One run: ``step_time_s`` is None where memory ran out, or where nobody noted it. ``line`` in its file."""
+    """One run: ``step_time_s`` is None where memory ran out, or where nobody noted it. ``line`` in its file.
+
+    ``peak_bytes``: most that was taken of its fullest GPU, the context and all else among it; None where not noted.
+    """
 
     line: int
     name: str
@@ -32,14 +37,16 @@ class Run:
     layout: Layout
     ran: bool
     step_time_s: float | None
+    peak_bytes: float | None = None
 
 
 def read_runs(path: Path, where: str, groups: Collection[str] | None = None) -> tuple[Run, ...]:
     """The runs of a file, or those of some groups; other columns are passed over.
 
     Needed: ``NEEDED``. If there: id, group, model; cp, vpp, ep, etp (1); zero_stage (0); recompute (none);
-    sequence_parallel (0); result, ok or oom (oom where no step time is given). The layout has no partition.
-    Raises BadInputError naming the line and the column; out_of_range where the file has no such run.
+    sequence_parallel (0); result, ok or oom (oom where no step time is given); memory_gib, what the device says is in
+    use of the fullest GPU at the peak (not what an allocator handed out, which leaves the context out). The layout has
+    no partition. Raises BadInputError naming the line and the column; out_of_range where the file has no such run.
     """
     found = []
     for row in csv_rows(path, NEEDED, where, others=True):
@@ -75,6 +82,7 @@ def _run(row: CsvRow) -> Run:
         layout=layout,
         ran=ran,
         step_time_s=seconds,
+        peak_bytes=_peak_bytes(row),
     )
 
 
@@ -99,6 +107,11 @@ def _recompute(row: CsvRow) -> Recompute:
     if found is None:
         raise row.wrong(f"expected recompute none, selective or full, got {shown(text)}", "out_of_range")
     return found
+
+
+def _peak_bytes(row: CsvRow) -> float | None:
+    text = row.cells.get("memory_gib", "")
+    return GIB * number(text, "memory_gib", row.wrong, least=LEAST_GIB, most=MAX_GIB) if text else None
 
 
 def _result(row: CsvRow) -> tuple[bool, float | None]:

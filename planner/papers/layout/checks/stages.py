@@ -21,22 +21,26 @@ UNITS = ("dense", "moe", "embedding", "head")
 
 @dataclass(frozen=True)
 class Groups:
-    """Ranks that share a parameter, and whether their ring leaves a node (page, sections 2 and 3.2)."""
+    """Ranks that share a parameter, and how many of a node send out of it: 0 if none do (page, sections 2 and 3.2)."""
 
     dense: int
     experts: int
-    dense_crosses: bool
-    experts_cross: bool
+    dense_leaving: int
+    experts_leaving: int
 
     def seconds(self, tiers: Tiers, dense_bytes: Floats, expert_bytes: Floats) -> Floats:
         """One all-gather, or one reduce-scatter, of both groups; nothing for no bytes (equation 1 of `memory`)."""
         total = np.zeros(len(dense_bytes))
-        for n, crosses, amount in (
-            (self.dense, self.dense_crosses, dense_bytes),
-            (self.experts, self.experts_cross, expert_bytes),
+        for n, leaving, amount in (
+            (self.dense, self.dense_leaving, dense_bytes),
+            (self.experts, self.experts_leaving, expert_bytes),
         ):
-            link = tiers.inter if crosses else tiers.intra
-            ring_s = (n - 1) * (link.alpha_s + amount / n * link.beta_s_per_byte)
+            link = tiers.inter if leaving else tiers.intra
+            beta = link.beta_s_per_byte
+            if leaving and tiers.inter.beta_of == "gpu":
+                # As many ports send at once, but a node's own links carry all of it too.
+                beta = max(beta / leaving, tiers.intra.beta_s_per_byte)
+            ring_s = (n - 1) * (link.alpha_s + amount / n * beta)
             total = total + np.where(amount > 0, ring_s, 0.0)
         return total
 
@@ -71,8 +75,28 @@ def groups_of(problem: LayoutProblem, of: Decision) -> Groups:
     num_gpus, node = problem.cluster.num_gpus, problem.cluster.gpus_per_node
     stage = num_gpus // of.pp
     dense, experts = stage // of.tp, stage // (of.ep * of.etp)
-    # Either way a group reaches over its whole stage: t·n_d = u·e·n_e = N/p.
-    return Groups(dense, experts, of.tp * dense > node, of.ep * of.etp * experts > node)
+    if stage <= node:
+        # Either way a group reaches over its whole stage: t·n_d = u·e·n_e = N/p.
+        return Groups(dense, experts, 0, 0)
+    return Groups(
+        dense,
+        experts,
+        _fewest_in_a_node(num_gpus, node, stage, of.tp),
+        _fewest_in_a_node(num_gpus, node, stage, of.ep * of.etp),
+    )
+
+
+@cache
+def _fewest_in_a_node(num_gpus: int, node: int, stage: int, stride: int) -> int:
+    """Ranks that a group of every stride-th rank of a stage has in one node, the fewest of all such groups and nodes.
+
+    Counted rank by rank: t (of experts u, e) is innermost, then the group's own ranks, stages are outermost.
+    """
+    nodes = np.arange(num_gpus).reshape(-1, stage // stride, stride) // node
+    by_group = nodes.swapaxes(1, 2).reshape(-1, stage // stride)
+    begins = np.ones(by_group.shape, dtype=bool)
+    begins[:, 1:] = by_group[:, 1:] != by_group[:, :-1]
+    return int(np.diff(np.flatnonzero(begins), append=num_gpus).min())
 
 
 def rows_of(problem: LayoutProblem, of: Decision) -> dict[str, Row] | str:

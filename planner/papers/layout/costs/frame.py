@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 
 from planner.derivation.clusters import device_memory
 from planner.derivation.training.calibration import Calibration
+from planner.errors import BadInputError
 from planner.memory.messages import boundary_bytes
 from planner.papers.layout.costs.links import slowed
 from planner.papers.layout.costs.setting import Setting
 from planner.papers.layout.problem import Batch, LayoutProblem, Rules, Search
 from planner.papers.layout.table import Costs, Overlap, Row, Tiers
 from planner.validation import validate
+
+PLACES = (
+    ("cluster.gpu_memory_bytes", "derive.memory.capacity_bytes"),
+    ("cluster.reserve_bytes", "derive.memory.reserve_bytes"),
+    ("cluster", "derive.cluster"),
+    ("model", "derive.model"),
+    ("costs.rows", "search"),
+    ("costs", "derive"),
+)
+"""Fields of the explicit form, and those of the derived form that they come from; the others are the same in both."""
 
 UNSTATED = Overlap(dp=0.0, p2p=0.0)
 
@@ -43,34 +55,33 @@ def frame_of(
     rules: Rules = "none",
     search: Search | None = None,
 ) -> LayoutProblem:
-    """A problem of this model and device. Raises BadInputError."""
+    """A problem of this model and device. Raises BadInputError, with the place in the derived form."""
     given = setting.given
-    return validate(
-        LayoutProblem,
-        {
-            "launcher_rules": rules,
-            "cluster": {
-                "num_gpus": num_gpus,
-                "gpus_per_node": setting.cluster.gpus_per_node,
-                "gpu_memory_bytes": device_memory(given.memory.capacity_bytes, setting.cluster, setting.profile),
-                "reserve_bytes": given.memory.reserve_bytes,
-            },
-            "batch": batch,
-            "model": setting.model,
-            "search": search or Search(),
-            "costs": costs,
+    fields = {
+        "launcher_rules": rules,
+        "cluster": {
+            "num_gpus": num_gpus,
+            "gpus_per_node": setting.cluster.gpus_per_node,
+            "gpu_memory_bytes": device_memory(given.memory.capacity_bytes, setting.cluster, setting.profile),
+            "reserve_bytes": given.memory.reserve_bytes,
         },
-    )
+        "batch": batch,
+        "model": setting.model,
+        "search": search or Search(),
+        "costs": costs,
+    }
+    with _derived_places():
+        return validate(LayoutProblem, fields)
 
 
 def costs_of(setting: Setting, tiers: Tiers, rows: Sequence[Row], calibration: Calibration) -> Costs:
-    """All prices. Raises ValidationError, of pydantic, for rows that do not agree."""
+    """All prices. Raises BadInputError: more rows than a table may have."""
     given = setting.given
     slower = tiers if calibration.communication == 1.0 else slowed(tiers, calibration.communication)
-    return Costs(
+    fields = dict[str, object](
         rows=tuple(rows),
         collectives=slower,
-        p2p=slower,
+        p2p=slower.hops,
         boundary_bytes_per_sample=float(
             boundary_bytes(setting.geometry.hidden, setting.sequence_length, 1, setting.device.element_bytes)
         ),
@@ -82,6 +93,19 @@ def costs_of(setting: Setting, tiers: Tiers, rows: Sequence[Row], calibration: C
         fragmentation=given.fragmentation,
         communicator_bytes=given.communicator_bytes,
     )
+    with _derived_places(under="costs"):
+        return validate(Costs, fields)
+
+
+@contextmanager
+def _derived_places(under: str = "") -> Iterator[None]:
+    """A fault of the explicit form, or of its part ``under``, is told with the field that led to it."""
+    try:
+        yield
+    except BadInputError as error:
+        where = ".".join(part for part in (under, error.where) if part)
+        place = next((own for field, own in PLACES if f"{where}.".startswith(f"{field}.")), error.where)
+        raise BadInputError(error.message, code=error.code, where=place) from None
 
 
 def _optimizer_s(setting: Setting, calibration: Calibration) -> float:

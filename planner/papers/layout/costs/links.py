@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from planner.attribution import Sources
+from typing import TypeVar
+
 from planner.derivation.clusters import refuse_unstated
 from planner.derivation.hardware import AnyCluster
 from planner.derivation.references import input_errors
-from planner.derivation.ring_link import OPERATIONS, node_ring
+from planner.derivation.ring_link import OPERATIONS, node_ring, nodes_ring
 from planner.errors import BadInputError
 from planner.papers.layout.costs.setting import Setting
-from planner.papers.layout.table import Link, Tiers
-from profiles.clusters.tiers import STATED
+from planner.papers.layout.table import Hops, Link, NodesLink, Tiers
+
+AnyTiers = TypeVar("AnyTiers", bound=Hops)
 
 NOTHING = Link(alpha_s=0.0, beta_s_per_byte=0.0)
 
 
 def tiers_of(setting: Setting, written: AnyCluster) -> Tiers:
-    """Of a ring: alpha a step, beta of one GPU's bus, before a calibration. ``written`` is the cluster as stated.
+    """Of a ring: alpha a step, beta a byte, between nodes of a GPU's port where that is known; before a calibration.
 
+    ``written`` is the cluster as stated.
     Raises BadInputError: no rows of collectives, or several nodes and no link between them.
     """
     intra = _inside(setting)
@@ -36,10 +39,10 @@ def _inside(setting: Setting) -> Link:
     return Link(alpha_s=ring.alpha_s, beta_s_per_byte=ring.beta_s_per_byte, sources=ring.sources)
 
 
-def _between(setting: Setting, intra: Link, written: AnyCluster) -> Link:
+def _between(setting: Setting, intra: Link, written: AnyCluster) -> NodesLink:
     cluster = setting.cluster
     if cluster.num_ranks <= cluster.gpus_per_node:
-        return intra
+        return NodesLink(**dict(intra))
     refuse_unstated(cluster, written)
     if cluster.link is None:
         raise BadInputError(
@@ -48,20 +51,18 @@ def _between(setting: Setting, intra: Link, written: AnyCluster) -> Link:
             code="missing_field",
             where="derive.cluster.inter_node",
         )
-    sources = Sources(stated=1.0) if cluster.link.source == STATED else Sources(modelled=1.0)
-    beta = float(f"{1.0 / cluster.link.bandwidth_bytes_per_s:.8e}")
-    return Link(alpha_s=cluster.link.latency_s, beta_s_per_byte=beta, sources=sources)
+    return NodesLink(**vars(nodes_ring(cluster.link)))
 
 
-def slowed(tiers: Tiers, times: float) -> Tiers:
+def slowed(tiers: AnyTiers, times: float) -> AnyTiers:
     """Links so many times slower."""
-    intra, inter = (
-        link.model_copy(
-            update={
-                "alpha_s": float(f"{times * link.alpha_s:.8e}"),
-                "beta_s_per_byte": float(f"{times * link.beta_s_per_byte:.8e}"),
-            }
-        )
-        for link in (tiers.intra, tiers.inter)
+    return tiers.model_copy(update={name: _slowed(getattr(tiers, name), times) for name in ("intra", "inter")})
+
+
+def _slowed(link: Link, times: float) -> Link:
+    return link.model_copy(
+        update={
+            "alpha_s": float(f"{times * link.alpha_s:.8e}"),
+            "beta_s_per_byte": float(f"{times * link.beta_s_per_byte:.8e}"),
+        }
     )
-    return Tiers(intra=intra, inter=inter)

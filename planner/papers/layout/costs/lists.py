@@ -8,9 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from planner.errors import BadInputError
 from planner.papers.layout.costs.setting import Setting
 from planner.papers.layout.derived import DerivedSearch
 from planner.papers.layout.problem import Batch, Rules, Search
+from planner.validation import validate
 
 MAX_TP = 8
 MAX_CP = 16
@@ -30,14 +32,14 @@ ZERO_STAGES: dict[Rules, tuple[int, ...]] = {
 
 
 def search_of(given: DerivedSearch, setting: Setting, batch: Batch, rules: Rules) -> Search:
-    """The lists as stated, the others filled in."""
+    """The lists as stated, the others filled in. Raises BadInputError: lists that do not ascend, or are too long."""
     model, experts, N = setting.model, setting.experts, setting.cluster.num_ranks
     node, deepspeed = setting.device.node, rules == "deepspeed"
     s, B, L = batch.sequence_length, batch.global_batch_size, model.num_layers
     pp = given.pp or _powers(min(MAX_PP, L), lambda p: N % p == 0)
     heads, kv_heads = model.num_heads, model.num_kv_heads
     tp = _powers(MAX_TP, lambda t: node % t == 0 and heads % t == 0 and (kv_heads % t == 0 or t % kv_heads == 0))
-    return Search(
+    lists = dict[str, object](
         tp=given.tp or tp,
         cp=given.cp or ((1,) if deepspeed else _powers(MAX_CP, lambda c: s % (2 * c) == 0 and s >= LEAST_TOKENS * c)),
         pp=pp,
@@ -51,6 +53,10 @@ def search_of(given: DerivedSearch, setting: Setting, batch: Batch, rules: Rules
         partitions=given.partitions or ("even", "ends"),
         keep=given.keep,
     )
+    try:
+        return validate(Search, lists)
+    except BadInputError as error:
+        raise BadInputError(error.message, code=error.code, where=f"search.{error.where}") from None
 
 
 def _powers(most: int, admitted: Callable[[int], bool]) -> tuple[int, ...]:

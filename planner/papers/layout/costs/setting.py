@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from planner.derivation.references import input_errors, located
+from planner.derivation.models import PLACE, language_model
 from planner.derivation.training.device import Device
 from planner.errors import BadInputError
 from planner.memory.activations import Kernels
@@ -16,13 +16,11 @@ from planner.papers.layout.problem import LayerRun, Model
 from planner.papers.layout.table import Kind
 from profiles.cluster import Cluster
 from profiles.experts import ExpertRows
-from profiles.geometry import ModelGeometry, load_model
+from profiles.geometry import ModelGeometry
 from profiles.geometry.attention import LatentAttention
 from profiles.geometry.feed_forward import Experts
 from profiles.geometry.model import LayerKind
 from profiles.profile import Profile
-
-PLACE = "derive.model"
 
 Mixed = tuple[tuple[LayerKind, int], ...]
 """Kinds of layer that differ in attention alone (whether it slides), each with how many there are."""
@@ -82,8 +80,7 @@ class Setting:
 
 def setting_of(given: Derive, sequence_length: int, profile: Profile, cluster: Cluster, folder: Path) -> Setting:
     """Look up the model. Raises BadInputError: an unknown one, or layers of one kind with unlike feed-forward parts."""
-    with input_errors(PLACE):
-        geometry = load_model(located(given.model, folder)) if isinstance(given.model, str) else given.model.geometry()
+    geometry = language_model(given.model, folder)
     device = Device(
         profile,
         cluster,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.memory.collectives import gather_s
+from planner.papers.layout.ports import least_shared
 from planner.papers.layout.problem import LayoutProblem
 from planner.papers.layout.search.combinations import Floats, Inner, Ints
 from planner.papers.layout.search.exclusions import data_ranks
@@ -48,12 +49,17 @@ def data_groups(problem: LayoutProblem, inner: Inner, pp: int) -> DataGroups:
     dense = data_ranks(problem, inner, pp) * inner.cp
     experts = problem.cluster.num_gpus // (pp * inner.ep * inner.etp)
 
+    shared = least_shared(problem.cluster.num_gpus, node, pp)
+    inside = tiers.intra.beta_s_per_byte
+
     def group(ranks: Ints, within: Ints) -> Group:
-        crosses = within * ranks > node
+        crosses, between = within * ranks > node, np.full(within.shape, tiers.inter.beta_s_per_byte)
+        if tiers.inter.beta_of == "gpu":
+            between = np.maximum(between / np.maximum(1, shared // within), inside)
         return Group(
             ranks,
             np.where(crosses, tiers.inter.alpha_s, tiers.intra.alpha_s),
-            np.where(crosses, tiers.inter.beta_s_per_byte, tiers.intra.beta_s_per_byte),
+            np.where(crosses, between, inside),
         )
 
     return DataGroups(group(dense, inner.tp), group(experts, inner.ep * inner.etp))

@@ -9,7 +9,8 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from planner.papers.memory.problem import Dim, Group, MemoryProblem
+from planner.papers.memory.byte_fields import Dim, Group
+from planner.papers.memory.problem import MemoryProblem
 
 TOLERANCE = 1e-9
 """Relative difference below which two figures agree."""
@@ -146,12 +147,16 @@ class _Message:
 
     @property
     def seconds(self) -> float:
-        """Equation 1: one flat ring as slow as the slowest of its dimensions."""
+        """Equation 1: one flat ring as slow as the slowest of its dimensions, ports of ranks inside one added."""
         ring = [dim for dim in self.dims if dim.size > 1]
         if not ring:
             return 0.0
         start_up_s = (_ranks(ring) - 1) * max(dim.alpha_s for dim in ring)
-        return self.times * start_up_s + self.sent_bytes * max(dim.beta_s_per_byte for dim in ring)
+        beta, ports = 0.0, 1
+        for dim in ring:
+            beta = max(beta, dim.beta_s_per_byte / (ports if dim.beta_of == "gpu" else 1))
+            ports *= dim.size
+        return self.times * start_up_s + self.sent_bytes * beta
 
 
 def _messages(group: Group, stated: Stated, m: int) -> Iterator[_Message]:

@@ -4,18 +4,13 @@ from __future__ import annotations
 
 import math
 
-from planner.memory.allocator import communicator_bytes
+from planner.memory.allocator import COMMUNICATOR_BYTES, CONTEXT_BYTES, communicator_bytes
 from planner.memory.split import layers_of_rank
 from planner.memory.workspace import head_workspace_bytes, layer_workspace_bytes
 from planner.papers.memory.costs.dims import Dims
 from planner.papers.memory.costs.rank_bytes import cut_of, kernels_of
 from planner.papers.memory.job import Job
 from profiles.geometry import DiTGeometry, ModelGeometry
-
-CONTEXT_BYTES = 1.5e9
-"""What the driver keeps of the card, the context, libraries' workspaces."""
-COMMUNICATOR_BYTES = 5e8
-"""Of each group of more than one rank."""
 
 
 def beside_states(job: Job, model: ModelGeometry | DiTGeometry, rank: int, dense: Dims) -> dict[str, float]:

@@ -11,12 +11,11 @@ import math
 from planner.attribution import Sources
 from planner.derivation.clusters import refuse_unstated
 from planner.derivation.references import input_errors
-from planner.derivation.ring_link import RingLink, node_ring
+from planner.derivation.ring_link import RingLink, node_ring, nodes_ring
 from planner.errors import BadInputError
+from planner.papers.memory.byte_fields import Dim
 from planner.papers.memory.costs.setting import Setting
-from planner.papers.memory.problem import Dim
 from profiles.cluster import Cluster
-from profiles.clusters.tiers import STATED
 
 Dims = tuple[Dim, ...]
 
@@ -86,7 +85,7 @@ def _dims(setting: Setting, sizes: tuple[int, int], inside: bool, between: bool)
 
 
 def _dim(name: str, size: int, link: RingLink) -> Dim:
-    return Dim(id=name, size=size, alpha_s=link.alpha_s, beta_s_per_byte=link.beta_s_per_byte, sources=link.sources)
+    return Dim(id=name, size=size, **vars(link))
 
 
 def _inside(setting: Setting, ranks: int) -> RingLink:
@@ -109,6 +108,4 @@ def _between(setting: Setting) -> RingLink:
             "or dense_dims"
         )
         raise BadInputError(message, code="missing_field", where="derive.cluster.inter_node")
-    link = cluster.link
-    sources = Sources(stated=1.0) if link.source == STATED else Sources(modelled=1.0)
-    return RingLink(link.latency_s, float(f"{1 / link.bandwidth_bytes_per_s:.8e}"), sources)
+    return nodes_ring(cluster.link)

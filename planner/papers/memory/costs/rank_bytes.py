@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from planner.memory.activations import Cut, Kernels, Stored, embedding_bytes, head_bytes, layer_bytes
-from planner.memory.in_flight import in_flight_chunks, peak_resident
+from planner.memory.activations import Cut, Kernels, Stored, embedding_bytes, head_bytes, kept_by_part, layer_bytes
+from planner.memory.in_flight import chunks_at_peak, in_flight_chunks
 from planner.memory.parameters import Parameters, embedding, head, of_rank, units_of_rank
 from planner.memory.split import layers_of_rank, layers_of_stage
 from planner.papers.memory.job import Job
@@ -55,7 +56,7 @@ def rank_bytes(job: Job, model: Model, rank: int) -> RankBytes:
         of_rank(model, rank, **split, **cuts),
         _parts(job, model, rank),
         units_of_rank(model, rank, **split, **cuts),
-        _some({"layers in flight": _resident(job, rank, [sum(chunk) for chunk in kept]), **ends}),
+        _some({**_kept_in_flight(job, model, rank, kept), **ends}),
         _some(
             {
                 "layer inputs in flight": _resident(job, rank, inputs),
@@ -95,6 +96,19 @@ def kernels_of(job: Job) -> Kernels:
     return job.training_code.kernels(ACTIVATION_BYTES)
 
 
+def _kept_in_flight(job: Job, model: Model, rank: int, kept: list[list[float]]) -> dict[str, float]:
+    """What the layers of a rank keep at its peak, by part."""
+    layout, kernels, cut = job.layout, kernels_of(job), cut_of(job, model)
+    found = dict[str, float]()
+    for chunk, times in enumerate(_in_flight(job, rank, [sum(layers) for layers in kept])):
+        for kind, count in layers_of_stage(model, chunk * layout.pp + rank, layout.pp, layout.vpp):
+            each = kept_by_part(kind, cut, kernels, selective=job.recompute == "selective")
+            for part, amount in each.items():
+                name = _NAMES.get(part, part)
+                found[name] = found.get(name, 0.0) + times * count * float(amount)
+    return found
+
+
 def _kept(layer: Stored, job: Job) -> float:
     return float(layer.selective if job.recompute == "selective" else layer.kept)
 
@@ -129,11 +143,15 @@ def _ends(job: Job, model: Model, rank: int) -> dict[str, float]:
 
 def _resident(job: Job, rank: int, chunks: list[float]) -> float:
     """The most that the rank holds at once of what its chunks keep of each micro-batch."""
+    return math.fsum(times * each for times, each in zip(_in_flight(job, rank, chunks), chunks, strict=True))
+
+
+def _in_flight(job: Job, rank: int, chunks: list[float]) -> list[int]:
+    """Of each chunk the micro-batches that are in flight when the rank holds most of ``chunks``."""
     layout, order, m = job.layout, job.layout.order, job.batch.num_micro_batches
     if order == "interleaved":
-        return peak_resident(order, rank, chunks, num_stages=layout.pp, num_micro_batches=m)
-    whole = in_flight_chunks(order, rank, num_stages=layout.pp, num_micro_batches=m)
-    return float(whole) * sum(chunks)
+        return chunks_at_peak(order, rank, chunks, num_stages=layout.pp, num_micro_batches=m)
+    return [int(in_flight_chunks(order, rank, num_stages=layout.pp, num_micro_batches=m))] * len(chunks)
 
 
 def _some(causes: Mapping[str, float]) -> dict[str, float]:

@@ -44,7 +44,7 @@ PAPER = Paper[LayoutProblem, LayoutSolution, LayoutDerivedProblem](
     metrics=presentation.metrics,
     violations=VIOLATIONS,
     step="one training step: forward, backward, reduction and update; loading of data and checkpoints are left out",
-    derives_by=("launcher_rules", "batch", "search"),
+    derives_by=("launcher_rules", "batch", "search", "cluster.num_gpus", "cluster.gpus_per_node"),
 )
 
 __all__ = ["PAPER"]
