@@ -33,6 +33,7 @@ SOLVER_FREE = "problem, cost and check of a paper reach no formulation and no so
 PAPERS = "papers do not know each other"
 COMPASS_CHECK = "the check of compass shares no code with its search"
 LAYOUT_CHECK = "the check of layout shares no code with its search"
+BIDIRL_CHECK = "the check of bidirl shares no code with its search"
 MEMORY_CHECK = "the check of memory shares no code with its search"
 JANUS_CHECK = "the check of janus shares no code with its search"
 HIERMOE_CHECK = "the check of hiermoe shares no code with its search"
@@ -59,6 +60,7 @@ FORBIDDEN = [
     Import(HIERMOE_CHECK, "planner/papers/hiermoe/checks/table.py", "import planner.papers.hiermoe.exchange.time"),
     Import(FINDEP_CHECK, "planner/papers/findep/check_bound.py", "import planner.papers.findep.any_order"),
     Import(COMPASS_CHECK, "planner/papers/compass/checks/facts.py", "import planner.papers.compass.degrees"),
+    Import(BIDIRL_CHECK, "planner/papers/bidirl/checks/splits.py", "import planner.papers.bidirl.objective"),
     Import(LAYOUT_CHECK, "planner/papers/layout/checks/graph.py", "import planner.papers.layout.replay"),
     Import(MEMORY_CHECK, "planner/papers/memory/checks/rules.py", "import planner.papers.memory.placements"),
     Import(JANUS_CHECK, "planner/papers/janus/checks/pools.py", "import planner.papers.janus.frontier"),

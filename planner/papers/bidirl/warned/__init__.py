@@ -1,0 +1,1 @@
+"""What a plan warns of, by what it is of."""
