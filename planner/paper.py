@@ -142,6 +142,9 @@ class Paper(Generic[P, S, D]):
     ``attach`` reads what a problem names by file from the folder it lies in, and checks it; None where nothing is. The
     explicit problem keeps of a file its base name and digest. A plan's problem is attached again when it is loaded.
 
+    ``as_stated`` is told of an explicit problem that somebody wrote, or edited after ``plan expand``, before it is
+    solved; never of a plan's. None where such a problem is taken as it is.
+
     ``run`` says what a plan asks ranks to do, for ``plan run``; None where no runner knows how.
 
     ``derives_by`` are fields that both forms have and that the derivation itself goes by: moved, they derive again. Of
@@ -177,6 +180,7 @@ class Paper(Generic[P, S, D]):
     sense: str = "min"
     exports: tuple[str, ...] = field(default=())
     attach: Callable[[P, Beside], Attached[P]] | None = None
+    as_stated: Callable[[P], P] | None = None
     run: Callable[[P, S, Json, Stated], Program] | None = None
     step: str = ""
     derives_by: tuple[str, ...] = ()

@@ -85,6 +85,7 @@ def pose(document: Json, options: DeriveOptions, beside: Beside | None = None) -
                 where="derive",
             )
         problem = validate(paper.problem_model, document)
+        problem = problem if paper.as_stated is None else paper.as_stated(problem)
     arrays = dict(derivation.arrays) if derivation else {}
     if paper.attach is not None:
         attached = paper.attach(problem, beside)

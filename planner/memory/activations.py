@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 import numpy as np
 
 from planner.memory.amounts import Amount
-from profiles.geometry.attention import Attention, LatentAttention
+from profiles.geometry.attention import Attention, GroupedAttention, LatentAttention
 from profiles.geometry.diffusion_blocks import DiffusionBlock
 from profiles.geometry.feed_forward import Dense, FeedForward
 from profiles.geometry.model import LayerKind
@@ -63,7 +63,8 @@ class Kernels:
     Not ``fused_norm``: the normalised copy, before its weight, beside input and output. Not ``fused_gate``: the gate
     after its activation, beside gate, up and their product. Not ``regathered``: with sequence parallelism what products
     read is kept whole, in place of being gathered again. Not ``parallel_loss``: logits are gathered over tensor ranks.
-    Only without ``flash`` is `Cut.sequence_length` read.
+    Only without ``flash`` is `Cut.sequence_length` read. Not ``cross_attention``: that of diffusion blocks to a text is
+    left out.
     """
 
     flash: bool = True
@@ -73,6 +74,7 @@ class Kernels:
     fused_gate: bool = True
     regathered: bool = True
     parallel_loss: bool = True
+    cross_attention: bool = True
     selective: Collection[Module] = frozenset[Module](("core_attention",))
 
 
@@ -91,7 +93,8 @@ def layer_bytes(kind: LayerKind | DiffusionBlock, cut: Cut, kernels: Kernels = F
     """Bytes that one layer keeps of one micro-batch on one device, at each level of recomputation.
 
     An indexer's tensors are not counted. A diffusion block counts as self-attention, a feed-forward part and 8h/q for
-    its modulated copies and gated branches.
+    its modulated copies and gated branches; a cross block also as its norm, queries and results of cross-attention, but
+    not as keys, values and scores of the text.
     """
     kept: Amount = 0
     selective: Amount = 0
@@ -139,12 +142,19 @@ def logits_on_rank(vocab: Amount, cut: Cut, kernels: Kernels) -> Amount:
 def _entries(kind: LayerKind | DiffusionBlock, cut: Cut, kernels: Kernels) -> Iterator[_Entry]:
     h, q, e = kind.hidden, cut.norm_ranks, kernels.element_bytes
     second: Part = "dense_ffn" if isinstance(kind.feed_forward, Dense) else "experts"
-    parts: tuple[Part, Part] = ("attention", second)
+    cross = (
+        kind.attention
+        if kernels.cross_attention and isinstance(kind, DiffusionBlock) and kind.kind == "cross"
+        else None
+    )
+    parts: tuple[Part, ...] = ("attention", "attention", second) if cross else ("attention", second)
     for part in parts:
         yield from _norm(h, cut, kernels)
         if kernels.dropout:
             yield part, None, h / q
     yield from _attention(kind.attention, cut, kernels)
+    if cross:
+        yield from _cross_attention(cross, cut, kernels)
     yield from _feed_forward(kind.feed_forward, h, cut, kernels)
     if isinstance(kind, DiffusionBlock):
         yield "norms", None, 4 * e * h / q
@@ -176,6 +186,13 @@ def _attention(attention: Attention, cut: Cut, kernels: Kernels) -> Iterator[_En
     else:
         scores = a * cut.sequence_length / t
         yield "attention", "core_attention", (2 * e + 1 if kernels.dropout else e) * scores
+
+
+def _cross_attention(attention: GroupedAttention, cut: Cut, kernels: Kernels) -> Iterator[_Entry]:
+    a, t = attention.heads, cut.tensor_ranks
+    yield "attention", None, 2 * kernels.element_bytes * a * attention.head_dim / t
+    if kernels.flash:
+        yield "attention", None, STATISTIC_BYTES * a / t
 
 
 def _feed_forward(network: FeedForward, h: int, cut: Cut, kernels: Kernels) -> Iterator[_Entry]:

@@ -17,6 +17,9 @@ from planner.memory.amounts import Amount
 OrderedSchedule = Literal["gpipe", "1f1b", "interleaved"]
 Schedule = Literal["gpipe", "1f1b", "interleaved", "zb1p", "zb2p", "zbv", "v_half", "v_min"]
 SCHEDULES: tuple[Schedule, ...] = ("gpipe", "1f1b", "interleaved", "zb1p", "zb2p", "zbv", "v_half", "v_min")
+V_SHAPED: tuple[Schedule, ...] = ("zbv", "v_half", "v_min")
+"""Schedules of two chunks a rank, of which the second runs back: the first rank has the first and the last stage."""
+V_CHUNKS = 2
 
 _WHOLE = {"gpipe": Fraction(1), "1f1b": Fraction(1), "zb1p": Fraction(1, 3), "zb2p": Fraction(0), "zbv": Fraction(0)}
 _BUBBLES: dict[str, Fraction] = {**_WHOLE, "v_half": Fraction(1, 2), "v_min": Fraction(2, 3)}

@@ -6,7 +6,7 @@ each is asked once for every number that occurs. `ProfileError` where a number d
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -14,7 +14,7 @@ import numpy as np
 
 from planner.memory.amounts import Amount
 from planner.memory.models import Layer, Model
-from planner.memory.split import layers_of_rank
+from planner.memory.split import layers_of_stages, stages_of_rank
 from profiles.geometry.weights import Weight, on_rank
 
 
@@ -63,9 +63,23 @@ def of_rank(
     expert_tensor_ranks: Amount = 1,
 ) -> Parameters:
     """Parameters of one pipeline rank, all its chunks together, under an even split of the layers."""
-    dense, experts = _ends_of_rank(model, pipeline_rank, num_stages, tensor_ranks), 0
-    total: Amount = sum(dense)
-    for kind, count in layers_of_rank(model, pipeline_rank, num_stages, chunks_per_rank):
+    stages = stages_of_rank(pipeline_rank, num_stages, chunks_per_rank)
+    parts = num_stages * chunks_per_rank
+    return of_stages(model, stages, parts, tensor_ranks, expert_ranks, expert_tensor_ranks)
+
+
+def of_stages(
+    model: Model,
+    stages: Sequence[int],
+    num_parts: int,
+    tensor_ranks: Amount = 1,
+    expert_ranks: Amount = 1,
+    expert_tensor_ranks: Amount = 1,
+) -> Parameters:
+    """Parameters of some of ``num_parts`` equal virtual stages on one rank: with the first the embedding, with the last
+    the head."""
+    total, experts = sum(_ends_of(model, stages, num_parts, tensor_ranks)), 0
+    for kind, count in layers_of_stages(model, stages, num_parts):
         one = layer(kind, tensor_ranks, expert_ranks, expert_tensor_ranks)
         total, experts = total + count * one.dense, experts + count * one.experts
     return Parameters(total, experts)
@@ -85,21 +99,35 @@ def units_of_rank(
 
     Of the experts: those of one layer.
     """
-    dense = _ends_of_rank(model, pipeline_rank, num_stages, tensor_ranks)
+    stages = stages_of_rank(pipeline_rank, num_stages, chunks_per_rank)
+    parts = num_stages * chunks_per_rank
+    return units_of_stages(model, stages, parts, tensor_ranks, expert_ranks, expert_tensor_ranks)
+
+
+def units_of_stages(
+    model: Model,
+    stages: Sequence[int],
+    num_parts: int,
+    tensor_ranks: Amount = 1,
+    expert_ranks: Amount = 1,
+    expert_tensor_ranks: Amount = 1,
+) -> Parameters:
+    """`units_of_rank` of a rank with some of ``num_parts`` equal virtual stages."""
+    dense = _ends_of(model, stages, num_parts, tensor_ranks)
     experts: list[Amount] = [0]
-    for kind, _ in layers_of_rank(model, pipeline_rank, num_stages, chunks_per_rank):
+    for kind, _ in layers_of_stages(model, stages, num_parts):
         one = layer(kind, tensor_ranks, expert_ranks, expert_tensor_ranks)
         dense.append(one.dense)
         experts.append(one.experts)
     return Parameters(_largest(dense), _largest(experts))
 
 
-def _ends_of_rank(model: Model, rank: int, num_stages: int, tensor_ranks: Amount) -> list[Amount]:
-    found = []
-    if rank == 0:
+def _ends_of(model: Model, stages: Sequence[int], num_parts: int, tensor_ranks: Amount) -> list[Amount]:
+    found, first = [], 0 in stages
+    if first:
         found.append(embedding(model, tensor_ranks))
-    if rank == num_stages - 1:
-        found.append(head(model, tensor_ranks, alone=num_stages == 1))
+    if num_parts - 1 in stages:
+        found.append(head(model, tensor_ranks, alone=first))
     return found
 
 

@@ -15,6 +15,7 @@ from planner.sensitivity.movement import Movement, Number, Setting, parse_what_i
 from planner.sensitivity.quantities import quantities_at
 from planner.sensitivity.source import Source, source_of
 from planner.sensitivity.trials import Trials, solve_again, solve_changed
+from planner.validation import expects_list
 from planner.verification import require_true
 
 _SWEEP_SHARE = 0.6
@@ -41,7 +42,9 @@ def what_if(plan: Plan, question: str, progress: Progress | None = None) -> AtVa
 
 def _at_value(plan: Plan, source: Source, wanted: Setting, tell: Progress) -> AtValue:
     document = source.fresh()
-    set_field(document, wanted.path, wanted.value)
+    value = wanted.value
+    scalar = value is not None and not isinstance(value, list | dict)
+    set_field(document, wanted.path, [value] if scalar and expects_list(source.model, wanted.path) else value)
     refused = source.unposed(document)  # refused before any solve
     if refused is not None:
         raise refused

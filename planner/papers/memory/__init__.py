@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from planner.paper import Paper
 from planner.papers.memory import pictures, presentation
+from planner.papers.memory.as_stated import as_stated
 from planner.papers.memory.baselines import baselines
 from planner.papers.memory.cautions import warnings
 from planner.papers.memory.certificate import bounds
@@ -29,6 +30,7 @@ PAPER = Paper[MemoryProblem, MemorySolution, MemoryDerivedProblem](
     solution_model=MemorySolution,
     derived_model=MemoryDerivedProblem,
     derive=derive,
+    as_stated=as_stated,
     solve=solve,
     bounds=bounds,
     check=check,

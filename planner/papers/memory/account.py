@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from planner.attribution import Sources
@@ -27,7 +28,17 @@ class Item:
 
 
 def account(problem: MemoryProblem, placement: Placement) -> list[Item]:
-    """Everything that a step pays for, in the order of the page; their seconds sum to the overhead."""
+    """Everything that a step pays for on the slowest rank, in the order of the page; seconds sum to the overhead."""
+    return max((account_of_rank(each, placement) for each in problem.each_rank()), key=total_s)
+
+
+def total_s(items: Iterable[Item]) -> float:
+    """Their seconds."""
+    return math.fsum(item.seconds for item in items)
+
+
+def account_of_rank(problem: MemoryProblem, placement: Placement) -> list[Item]:
+    """What the problem's own rank pays for."""
     groups = Groups(problem)
     moved = (
         groups.parameters_gather(placement.parameters, placement.i_p),

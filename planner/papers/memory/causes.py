@@ -12,13 +12,15 @@ from planner.papers.memory.traffic import Floats, Groups
 UNITS = "whole units"
 """What is gathered, or waits for its reduction, of states that are sharded or offloaded."""
 OTHER = "other"
+WORKSPACE = "workspace"
+"""What lives while the backward of one layer runs."""
 
 ByColumn = dict[str, float]
 """Bytes by state, or ``other``."""
 
 
 def by_cause(problem: MemoryProblem, placement: Placement) -> dict[str, ByColumn]:
-    """Bytes on the device, by cause and then by state; they sum to the device bytes.
+    """Bytes on the device of the problem's own rank, by cause and then by state; they sum to its device bytes.
 
     Causes that the problem does not name are its groups, ``activations`` and ``other``. Gradients and optimizer are
     split as the parameters are.
@@ -47,6 +49,7 @@ def by_cause(problem: MemoryProblem, placement: Placement) -> dict[str, ByColumn
         _add(table, cause, "activations", part)
     for cause, part in (problem.other_causes or {OTHER: problem.other_bytes}).items():
         _add(table, cause, OTHER, part)
+    _add(table, WORKSPACE, OTHER, problem.workspace_bytes)
     return table
 
 

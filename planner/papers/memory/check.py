@@ -5,10 +5,12 @@ Nothing that planned takes part: rules, bytes and seconds are worked out again f
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from planner.findings import Findings
 from planner.paper import Violation
-from planner.papers.memory.checks.coefficients import differing
-from planner.papers.memory.checks.recount import TOLERANCE, Recount, Stated, agree, recount
+from planner.papers.memory.checks.differences import differing
+from planner.papers.memory.checks.recount import TOLERANCE, Recount, Stated, agree, recount_all, together
 from planner.papers.memory.checks.rules import broken_modes, broken_nesting, broken_rules
 from planner.papers.memory.problem import STATES, MemoryProblem
 from planner.papers.memory.solution import MemorySolution
@@ -47,9 +49,11 @@ def check(problem: MemoryProblem, solution: MemorySolution) -> list[Violation]:
     for message, where in differing(problem):
         found.add("derived_mismatch", message, where)
     if exists and "mode_dims" not in found.listed:
-        counted = recount(problem, stated)
+        ranks = recount_all(problem, stated)
+        counted = together(ranks)
         _check_capacities(problem, counted, found)
         _check_figures(solution, counted, found)
+        _check_states(solution, ranks, counted.device_bytes, found)
     return found.in_order(VIOLATIONS)
 
 
@@ -81,9 +85,17 @@ def _check_figures(solution: MemorySolution, counted: Recount, found: Findings) 
         ),
         ("objective_mismatch", "overhead_s", solution.overhead_s, counted.overhead_s),
     ]
-    for state in STATES:
-        stated = getattr(solution.by_state, state)
-        figures.append(("by_state_mismatch", f"by_state.{state}", stated, counted.by_state[state]))
     for code, where, given, recomputed in figures:
         if not agree(given, recomputed):
             found.add(code, f"stated {given!r}, recomputed {recomputed!r}", where)
+
+
+def _check_states(solution: MemorySolution, ranks: Sequence[Recount], most: float, found: Findings) -> None:
+    """States are those of the fullest rank; where several are as full, of any of them."""
+    stated = dict(solution.by_state)
+    full = [rank.by_state for rank in ranks if agree(rank.device_bytes, most)]
+    wrong = [[state for state in STATES if not agree(stated[state], each[state])] for each in full]
+    if all(wrong):
+        for state in wrong[0]:
+            message = f"stated {stated[state]!r}, recomputed {full[0][state]!r}"
+            found.add("by_state_mismatch", message, f"by_state.{state}")

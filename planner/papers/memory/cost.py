@@ -5,53 +5,58 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TypedDict
 
 from planner.attribution import Causes
-from planner.derivation.bytes_per_parameter import BytesPerParameter
 from planner.derivation.clusters import hardware_files
-from planner.derivation.references import digests, input_errors, model_file
+from planner.derivation.references import digests, model_file
 from planner.errors import BadInputError, RefutedError
 from planner.paper import Derivation, DeriveOptions
-from planner.papers.memory.checks.coefficients import differing
+from planner.papers.memory.byte_fields import MAX_BYTES, Activations, Group, GroupBytes, Rank
+from planner.papers.memory.checks.differences import differing
 from planner.papers.memory.costs.beside import beside_states
 from planner.papers.memory.costs.dims import Dims, dims_of
-from planner.papers.memory.costs.rank_bytes import RankBytes, rank_bytes
-from planner.papers.memory.costs.recomputation import Recomputation, recomputation_of
+from planner.papers.memory.costs.rank_bytes import RankBytes
+from planner.papers.memory.costs.ranks import RankCosts, every_rank, judged
+from planner.papers.memory.costs.recomputation import forwards_of
 from planner.papers.memory.costs.resolved import resolved_of
-from planner.papers.memory.costs.rules import experts_of, refuse_broken
+from planner.papers.memory.costs.rules import refuse_broken
 from planner.papers.memory.costs.said import cautions
 from planner.papers.memory.costs.setting import Setting, setting_of
 from planner.papers.memory.derived import MemoryDerivedProblem
-from planner.papers.memory.problem import MAX_BYTES, Activations, Group, MemoryProblem
+from planner.papers.memory.job import Job
+from planner.papers.memory.job_rules import experts_of
+from planner.papers.memory.problem import MemoryProblem
 from planner.validation import validate
 
 LAYOUT = "derive.layout"
 
 
 def derive(document: MemoryDerivedProblem, options: DeriveOptions) -> Derivation[MemoryProblem]:
-    """The bytes of the rank that is asked for, or of the fullest one, and the links they move over.
+    """The bytes of the rank that is asked for, or of all that a placement has to fit, and the links they move over.
 
     Raises BadInputError (unknown_model, unknown_profile, missing_field, outside_measured_range, a rule's name, ...).
     """
     setting = setting_of(document, options)
     refuse_broken(setting)
-    dense, experts = dims_of(setting, experts_of(setting.model) is not None)
-    with input_errors(LAYOUT):
-        ranks = [rank_bytes(setting.job, setting.model, rank) for rank in range(setting.job.layout.pp)]
+    dims = dims_of(setting, experts_of(setting.model) is not None)
+    ranks = every_rank(setting, LAYOUT)
     _refuse_large(setting, ranks)
-    chosen = _chosen(setting, ranks, dense, experts)
-    recomputation = None if document.derive.recompute_s is not None else recomputation_of(setting, chosen.rank)
-    problem = _explicit(document, setting, chosen, (dense, experts), recomputation)
+    beside = beside_states(setting.job, dims[0])
+    modelled = document.other_bytes in (None, math.fsum(beside.values())) and not document.other_measured
+    forwards = None if document.derive.recompute_s is not None else forwards_of(setting)
+    costs = judged(setting, ranks, dims, forwards, workspace=modelled)
+    problem = _explicit(document, setting, costs, dims, beside if modelled else {})
     _refuse_miscounted(problem)
     folder = Path(options.base_folder)
     files = [] if setting.hardware is None else hardware_files(setting.hardware, folder)
-    profile = setting.profile
+    profile, first = setting.profile, costs[0]
     return Derivation(
         problem=problem,
-        derive=resolved_of(setting, ranks, chosen.rank),
+        derive=resolved_of(setting, ranks, first.of.rank),
         profile=None if profile is None else profile.name,
         profile_sha256=None if profile is None else profile.sha256,
-        cost_error=None if recomputation is None else recomputation.error,
+        cost_error=None if first.recomputation is None else first.recomputation.error,
         arrays=digests([*files, *model_file(document.derive.model, folder)]),
     )
 
@@ -75,70 +80,71 @@ def _refuse_large(setting: Setting, ranks: Sequence[RankBytes]) -> None:
             raise BadInputError(message, code="too_large", where=f"derive.{field}")
 
 
-def _chosen(setting: Setting, ranks: Sequence[RankBytes], dense: Dims, experts: Dims) -> RankBytes:
-    """The rank that was asked for, else the first of those that hold most with their optimizer sharded."""
-    asked = setting.job.layout.rank
-    if asked is not None:
-        return ranks[asked]
-    dtypes = setting.job.dtypes
-    shards = [math.prod(dim.size for dim in dims) for dims in (dense, experts)]
-
-    def held(each: RankBytes) -> float:
-        states = sum(
-            count * (dtypes.param + dtypes.grad + dtypes.optimizer / shared)
-            for count, shared in zip(each.parameters, shards, strict=True)
-        )
-        return float(states) + math.fsum(each.kept.values())
-
-    return max(ranks, key=held)
-
-
 def _explicit(
     document: MemoryDerivedProblem,
     setting: Setting,
-    rank: RankBytes,
+    costs: Sequence[RankCosts],
     dims: tuple[Dims, Dims],
-    recomputation: Recomputation | None,
+    beside: Mapping[str, float],
 ) -> MemoryProblem:
-    job = setting.job
-    beside, stated = beside_states(job, setting.model, rank.rank, dims[0]), document.other_bytes
-    modelled = math.fsum(beside.values())
-    groups = [
-        _group(name, rank.parameters[place], rank.units[place], parts, job.dtypes, dims[place])
-        for place, (name, parts) in enumerate((("dense", rank.parts), ("experts", {})))
-        if dims[place]
-    ]
+    """``beside`` is what no state explains, by cause, where it is modelled."""
+    job, first = setting.job, costs[0]
+    named = [(name, over) for name, over in zip(("dense", "experts"), dims, strict=True) if over]
     fields = {
         "num_micro_batches": job.batch.num_micro_batches,
         "capacity_bytes": document.capacity_bytes or setting.capacity_bytes,
-        "other_bytes": modelled if stated is None else stated,
-        "other_causes": _causes(beside) if stated in (None, modelled) else None,
+        "other_bytes": math.fsum(beside.values()) if document.other_bytes is None else document.other_bytes,
+        "other_causes": _causes(beside),
         "other_measured": document.other_measured,
-        "groups": groups,
-        "activations": _activations(document, rank, recomputation),
+        "rank": first.of.rank,
+        "groups": [Group(**_group(job, first.of, name), dims=over) for name, over in named],
+        "activations": _activations(document, first),
+        "workspace_bytes": first.workspace_bytes,
+        "ranks": [
+            Rank(
+                rank=each.of.rank,
+                groups=tuple(GroupBytes(**_group(job, each.of, name)) for name, _ in named),
+                activations=_activations(document, each),
+                workspace_bytes=each.workspace_bytes,
+            )
+            for each in costs[1:]
+        ],
         "host": document.host,
         "search": document.search,
-        "job": job.model_copy(update={"layout": job.layout.model_copy(update={"rank": rank.rank})}),
-        "cautions": cautions(setting, recomputation) or None,
+        "job": job,
+        "cautions": cautions(setting, first.recomputation) or None,
         "notes": document.notes,
     }
     return validate(MemoryProblem, fields)
 
 
-def _group(name: str, count: int, unit: int, parts: Mapping[str, int], dtypes: BytesPerParameter, dims: Dims) -> Group:
-    return Group(
-        id=name,
-        parameters_bytes=dtypes.param * count,
-        parameters_causes=_causes({part: dtypes.param * amount for part, amount in parts.items()}),
-        gradients_bytes=dtypes.grad * count,
-        optimizer_bytes=dtypes.optimizer * count,
-        parameters_unit_bytes=dtypes.param * unit,
-        gradients_unit_bytes=dtypes.grad * unit,
-        dims=dims,
-    )
+class _GroupFields(TypedDict):
+    id: str
+    parameters_bytes: float
+    gradients_bytes: float
+    optimizer_bytes: float
+    parameters_unit_bytes: float
+    gradients_unit_bytes: float
+    parameters_causes: Causes | None
 
 
-def _activations(document: MemoryDerivedProblem, rank: RankBytes, recomputation: Recomputation | None) -> Activations:
+def _group(job: Job, rank: RankBytes, name: str) -> _GroupFields:
+    place = ("dense", "experts").index(name)
+    count, unit, dtypes = rank.parameters[place], rank.units[place], job.dtypes
+    parts = {} if place else rank.parts
+    return {
+        "id": name,
+        "parameters_bytes": dtypes.param * count,
+        "gradients_bytes": dtypes.grad * count,
+        "optimizer_bytes": dtypes.optimizer * count,
+        "parameters_unit_bytes": dtypes.param * unit,
+        "gradients_unit_bytes": dtypes.grad * unit,
+        "parameters_causes": _causes({part: dtypes.param * amount for part, amount in parts.items()}),
+    }
+
+
+def _activations(document: MemoryDerivedProblem, costs: RankCosts) -> Activations:
+    rank, recomputation = costs.of, costs.recomputation
     stated = document.derive.recompute_s
     seconds = stated if recomputation is None else recomputation.seconds
     again = None if seconds is None else rank.materialised

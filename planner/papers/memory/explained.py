@@ -77,10 +77,23 @@ def activations_bytes(problem: MemoryProblem, mode: ActivationsMode) -> float:
     return amounts[mode] or 0.0
 
 
+def device_bytes(problem: MemoryProblem, placement: Placement) -> float:
+    """Bytes on the device of the problem's own rank, all that is no state's included."""
+    states = sum(sum(each.values()) for each in bytes_by_group(problem, placement).values())
+    beside = problem.other_bytes + problem.workspace_bytes
+    return states + activations_bytes(problem, placement.activations) + beside
+
+
+def fullest(problem: MemoryProblem, placement: Placement) -> MemoryProblem:
+    """The problem of the rank, alone, that holds most; of ties the first that is stated."""
+    return max(problem.each_rank(), key=lambda each: device_bytes(each, placement))
+
+
 def solution_of(problem: MemoryProblem, found: Placements, place: int) -> MemorySolution:
     """The solution that states one of all placements."""
     placement = placement_at(found, place)
-    held = {state: sum(each.values()) for state, each in bytes_by_group(problem, placement).items()}
+    rank = fullest(problem, placement)
+    held = {state: sum(each.values()) for state, each in bytes_by_group(rank, placement).items()}
     return MemorySolution(
         parameters=placement.parameters,
         gradients=placement.gradients,
@@ -91,5 +104,5 @@ def solution_of(problem: MemoryProblem, found: Placements, place: int) -> Memory
         host_bytes=float(found.host_bytes[place]),
         communication_bytes=float(found.sent_bytes[place]),
         overhead_s=float(found.overhead_s[place]),
-        by_state=ByState(**held, activations=activations_bytes(problem, placement.activations)),
+        by_state=ByState(**held, activations=activations_bytes(rank, placement.activations)),
     )

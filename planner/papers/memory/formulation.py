@@ -9,7 +9,7 @@ from collections.abc import Callable
 from itertools import product
 from typing import NamedTuple
 
-from planner.papers.memory.checks.recount import Recount, Stated, recount
+from planner.papers.memory.checks.recount import Recount, Stated, recount_all, together
 from planner.papers.memory.checks.rules import broken_modes, broken_nesting, broken_rules
 from planner.papers.memory.problem import MODES, STATES, MemoryProblem
 
@@ -35,7 +35,7 @@ def enumerated(problem: MemoryProblem) -> list[Counted]:
             stated = Stated(parameters, gradients, optimizer, activations, i_p, i_g, i_o)
             if any(any(broken(problem, stated)) for broken in (broken_modes, broken_nesting, broken_rules)):
                 continue
-            found.append(Counted(stated, recount(problem, stated)))
+            found.append(Counted(stated, together(recount_all(problem, stated))))
     return found
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from planner.errors import InfeasibleError, Relaxation
+from planner.papers.memory.byte_fields import MAX_BYTES
 from planner.papers.memory.explained import placement_at
 from planner.papers.memory.names import named
 from planner.papers.memory.placements import Placements, Truths, fitting, placements
@@ -44,7 +45,7 @@ def _device_memory(problem: MemoryProblem, found: Placements, on_device: Truths,
         required=required,
         available=problem.capacity_bytes,
         unit="bytes",
-        relaxation=Relaxation("capacity_bytes", required, proven=True),
+        relaxation=_relaxed("capacity_bytes", required, enough=True),
     )
 
 
@@ -65,8 +66,13 @@ def _host_memory(problem: MemoryProblem, found: Placements, on_device: Truths) -
         required=required,
         available=problem.host.capacity_bytes if problem.host else 0.0,
         unit="bytes",
-        relaxation=Relaxation("host.capacity_bytes", required, proven=enough, enough=enough),
+        relaxation=_relaxed("host.capacity_bytes", required, enough=enough),
     )
+
+
+def _relaxed(field: str, required: float, *, enough: bool) -> Relaxation | None:
+    """The least bytes that are enough; None where they are more than a problem may state."""
+    return Relaxation(field, required, proven=enough, enough=enough) if required <= MAX_BYTES else None
 
 
 def _no_placement(problem: MemoryProblem) -> InfeasibleError:

@@ -12,7 +12,7 @@ from pydantic import Field, model_validator
 from planner.derivation.bytes_per_parameter import BytesPerParameter
 from planner.derivation.models import AnyModel
 from planner.derivation.training_code import TrainingCode
-from planner.memory.in_flight import Schedule
+from planner.memory.in_flight import V_CHUNKS, V_SHAPED, Schedule
 from planner.validation import Document, fault
 
 MAX_SEQUENCE = 1 << 24
@@ -27,19 +27,23 @@ class Layout(Document):
     tp: Degree = Field(default=1, description="t: tensor parallel ranks")
     cp: Degree = Field(default=1, description="c: context parallel ranks")
     pp: Degree = Field(default=1, description="p: pipeline stages")
-    vpp: Degree = Field(default=1, description="v: chunks of layers that a stage holds")
+    vpp: Degree = Field(default=1, description="v: chunks of layers that a stage holds; two of zbv, v_half, v_min")
     ep: Degree = Field(default=1, description="e: ranks that share the experts of a layer")
     etp: Degree = Field(default=1, description="u: ranks that share each expert")
     sequence_parallel: bool = Field(default=True, description="norms and residuals are cut by tp too")
     schedule: Schedule | None = Field(default=None, description="null: 1f1b, or interleaved where vpp > 1")
     rank: int | None = Field(
-        default=None, ge=0, le=65535, description="pipeline rank; null: the fullest with its optimizer sharded"
+        default=None, ge=0, le=65535, description="pipeline rank; null: all of them, which run the same placement"
     )
 
     @model_validator(mode="after")
     def _rank_exists(self) -> Self:
         if self.rank is not None and self.rank >= self.pp:
             raise fault(f"expected a rank of 0 to pp - 1 = {self.pp - 1}, got {self.rank}", where="rank")
+        if self.v_shaped and (self.pp == 1 or self.vpp != V_CHUNKS):
+            expected = "vpp = 2 and a pipeline" if self.pp == 1 else "vpp = 2"
+            got = f"vpp = {self.vpp}" + (", pp = 1" if self.pp == 1 else "")
+            raise fault(f"{self.order} places two chunks a rank as a V: expected {expected}, got {got}", where="vpp")
         if self.vpp > 1 and self.pp == 1:
             raise fault(f"vpp needs a pipeline: expected vpp = 1 where pp = 1, got {self.vpp}", where="vpp")
         if self.vpp > 1 and self.schedule == "1f1b":
@@ -50,6 +54,11 @@ class Layout(Document):
     def order(self) -> Schedule:
         """The schedule, by its own name."""
         return self.schedule or ("interleaved" if self.vpp > 1 else "1f1b")
+
+    @property
+    def v_shaped(self) -> bool:
+        """Whether the second chunk of a rank runs back: rank r has stages r and 2p - 1 - r."""
+        return self.order in V_SHAPED
 
     @property
     def norm_ranks(self) -> int:

@@ -70,10 +70,15 @@ def _torchtitan(problem: MemoryProblem, placement: Placement) -> Launched:
     if not 0 < i_p == placement.i_g == placement.i_o or "offloaded" in states:
         return _cannot(launcher, problem, placement)
     sizes = [dim.size for dim in problem.groups[0].dims]
-    shard, replicate = math.prod(sizes[:i_p]), math.prod(sizes[i_p:])
+    # Context-parallel ranks are innermost among those that share a parameter; its mesh has them beside the degree.
+    context = problem.job.layout.cp if problem.job else 1
+    shard, beside = divmod(math.prod(sizes[:i_p]), context)
+    if beside:
+        return Launched(launcher, "", f"shards over whole groups of the {context} context-parallel ranks alone")
     reshard = "never" if placement.parameters == "gather_keep" else "always"
-    settings = f"data_parallel_shard_degree={shard}, data_parallel_replicate_degree={replicate}"
-    return Launched(launcher, f"{settings}, fsdp_reshard_after_forward={reshard}{_recomputed(placement)}")
+    settings = f"data_parallel_shard_degree={shard}, data_parallel_replicate_degree={math.prod(sizes[i_p:])}"
+    unknown = "" if problem.job else "; the shard degree divided by that of context parallelism, which is not stated"
+    return Launched(launcher, f"{settings}, fsdp_reshard_after_forward={reshard}{_recomputed(placement)}{unknown}")
 
 
 def _recomputed(placement: Placement) -> str:

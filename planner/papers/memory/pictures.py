@@ -6,10 +6,18 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from planner.papers.memory.account import account, names_of
+from planner.papers.memory.account import account, account_of_rank, names_of, total_s
 from planner.papers.memory.baselines import lacking, named_placements
 from planner.papers.memory.causes import OTHER, by_cause
-from planner.papers.memory.explained import Placement, activations_bytes, bytes_by_group, placement_at, placement_of
+from planner.papers.memory.explained import (
+    Placement,
+    activations_bytes,
+    bytes_by_group,
+    device_bytes,
+    fullest,
+    placement_at,
+    placement_of,
+)
 from planner.papers.memory.launch_settings import launched
 from planner.papers.memory.names import named
 from planner.papers.memory.placements import EQUAL, Placements, fitting, placements
@@ -28,6 +36,7 @@ def view(problem: MemoryProblem, solution: MemorySolution) -> View:
     return View(
         (
             causes_table(problem, placement),
+            *_ranks(problem, placement),
             _states(problem, solution, placement),
             _rivals(problem, placement, found),
             *_changes(problem, placement, found),
@@ -38,16 +47,30 @@ def view(problem: MemoryProblem, solution: MemorySolution) -> View:
 
 
 def causes_table(problem: MemoryProblem, placement: Placement) -> Table:
-    """Bytes on the device by cause and state, with what is free."""
-    causes = by_cause(problem, placement)
+    """Bytes on the device by cause and state, with what is free; of several ranks on the fullest."""
+    own = fullest(problem, placement)
+    causes = by_cause(own, placement)
     used = [column for column in COLUMNS if any(column in row for row in causes.values())]
     rows = [_cause_row(problem, cause, row, used) for cause, row in causes.items()]
     whole = {column: sum(row.get(column, 0.0) for row in causes.values()) for column in used}
     rows.append(_cause_row(problem, "in all", whole, used))
     free = problem.capacity_bytes - sum(whole.values())
     rows.append(("free", *("" for _ in used), in_bytes(free), _share(free, problem.capacity_bytes)))
-    title = f"bytes by cause on the device, of {in_bytes(problem.capacity_bytes)}"
+    which = f"rank {own.rank}, the fullest" if problem.ranks else "the device"
+    title = f"bytes by cause on {which}, of {in_bytes(problem.capacity_bytes)}"
     return Table(title, ("cause", *(_HEADINGS[column] for column in used), "in all", "share"), tuple(rows))
+
+
+def _ranks(problem: MemoryProblem, placement: Placement) -> Iterator[Table]:
+    """What each rank of the pipeline holds and pays; those that another beats in everything are not stated."""
+    if not problem.ranks:
+        return
+    rows = []
+    for each in sorted(problem.each_rank(), key=lambda each: each.rank or 0):
+        held = device_bytes(each, placement)
+        took = seconds(total_s(account_of_rank(each, placement)))
+        rows.append((f"rank {each.rank}", in_bytes(held), _share(held, problem.capacity_bytes), took))
+    yield Table("ranks of the pipeline, all by this placement", ("rank", "in all", "share", "a step"), tuple(rows))
 
 
 def _cause_row(problem: MemoryProblem, cause: str, row: dict[str, float], used: list[str]) -> tuple[str, ...]:
@@ -61,8 +84,9 @@ def _share(amount: float, capacity: float) -> str:
 
 
 def _states(problem: MemoryProblem, solution: MemorySolution, placement: Placement) -> Table:
-    """Where each state of each group is kept."""
-    held = bytes_by_group(problem, placement)
+    """Where each state of each group is kept, on the fullest rank."""
+    own = fullest(problem, placement)
+    held = bytes_by_group(own, placement)
     prefixes: dict[State, int] = {
         "parameters": placement.i_p,
         "gradients": placement.i_g,
@@ -70,7 +94,7 @@ def _states(problem: MemoryProblem, solution: MemorySolution, placement: Placeme
     }
     rows = []
     for state, prefix in prefixes.items():
-        for group in problem.groups:
+        for group in own.groups:
             dims = [dim for dim in group.dims[:prefix] if dim.size > 1]
             rows.append(
                 (
@@ -82,8 +106,8 @@ def _states(problem: MemoryProblem, solution: MemorySolution, placement: Placeme
                     in_bytes(held[state][group.id]),
                 )
             )
-    kept = in_bytes(problem.activations.kept_bytes)
-    on_device = in_bytes(activations_bytes(problem, placement.activations))
+    kept = in_bytes(own.activations.kept_bytes)
+    on_device = in_bytes(activations_bytes(own, placement.activations))
     rows.append(("activations", "", placement.activations, "-", kept, on_device))
     title = "where each state is" + (f", {in_bytes(solution.host_bytes)} on the host" if solution.host_bytes else "")
     return Table(title, ("state", "group", "kept", "sharded over", "whole", "on the device"), tuple(rows))
@@ -100,8 +124,10 @@ def _rivals(problem: MemoryProblem, placement: Placement, found: Placements) -> 
 
 
 def _bar(problem: MemoryProblem, found: Placements, name: str, rival: Placement, place: int) -> Bar:
-    amounts: dict[str, float] = {state: sum(each.values()) for state, each in bytes_by_group(problem, rival).items()}
-    amounts |= {"activations": activations_bytes(problem, rival.activations), OTHER: problem.other_bytes}
+    own = fullest(problem, rival)
+    amounts: dict[str, float] = {state: sum(each.values()) for state, each in bytes_by_group(own, rival).items()}
+    beside = own.other_bytes + own.workspace_bytes
+    amounts |= {"activations": activations_bytes(own, rival.activations), OTHER: beside}
     segments = tuple(Segment(column, amounts[column]) for column in COLUMNS if amounts[column] > 0)
     took = seconds(float(found.overhead_s[place]))
     over = ", over" if lacking(problem, found, place) else ""

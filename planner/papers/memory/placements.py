@@ -89,7 +89,9 @@ def _of_rank(problem: MemoryProblem) -> Placements:
     return Placements(
         modes[:, order],
         prefixes[:, order],
-        problem.other_bytes + problem.workspace_bytes + np.sum([columns.device_bytes for columns in own], axis=0)[order],
+        problem.other_bytes
+        + problem.workspace_bytes
+        + np.sum([columns.device_bytes for columns in own], axis=0)[order],
         np.sum([columns.host_bytes for columns in own], axis=0)[order],
         (np.sum([columns.sent_bytes for columns in own], axis=0) + once_bytes[i_g, i_o] + update_bytes[i_p, i_o])[
             order

@@ -6,7 +6,8 @@ from planner.derivation.shares import by_source
 from planner.json_text import Json
 from planner.paper import MemoryRow
 from planner.papers.memory.account import account, names_of
-from planner.papers.memory.explained import bytes_by_group, placement_of
+from planner.papers.memory.causes import OTHER, WORKSPACE
+from planner.papers.memory.explained import bytes_by_group, device_bytes, fullest, placement_of
 from planner.papers.memory.names import listed, named
 from planner.papers.memory.problem import MemoryProblem
 from planner.papers.memory.solution import MemorySolution
@@ -22,17 +23,25 @@ def shares(problem: MemoryProblem, solution: MemorySolution) -> dict[str, float]
 
 
 def memory(problem: MemoryProblem, solution: MemorySolution) -> list[MemoryRow]:
-    """One row a state and group, one of activations and one of all else; then what the host holds, where any."""
+    """One row a state and group, one of activations and one of all else; then other ranks, and the host, where any.
+
+    States are those of the fullest rank.
+    """
     placement = placement_of(solution)
     capacity = problem.capacity_bytes
-    held = bytes_by_group(problem, placement)
+    own = fullest(problem, placement)
+    held = bytes_by_group(own, placement)
     rows = [
         MemoryRow(DEVICE, f"{state}, {group}", amount, capacity)
         for state, each in held.items()
         for group, amount in each.items()
     ]
     rows.append(MemoryRow(DEVICE, "activations", solution.by_state.activations, capacity))
-    rows.append(MemoryRow(DEVICE, "other", problem.other_bytes, capacity))
+    rows.append(MemoryRow(DEVICE, OTHER, problem.other_bytes, capacity))
+    if own.workspace_bytes:
+        rows.append(MemoryRow(DEVICE, WORKSPACE, own.workspace_bytes, capacity))
+    others = (each for each in problem.each_rank() if each.rank != own.rank)
+    rows += [MemoryRow(f"rank {each.rank}", "in all", device_bytes(each, placement), capacity) for each in others]
     if problem.host is not None and solution.host_bytes:
         rows.append(MemoryRow(HOST, "offloaded", solution.host_bytes, problem.host.capacity_bytes))
     return rows
@@ -58,11 +67,13 @@ def _over(problem: MemoryProblem, solution: MemorySolution) -> str:
 
 
 def _filled(problem: MemoryProblem, solution: MemorySolution) -> str:
-    amounts = dict(solution.by_state) | {"other": problem.other_bytes}
+    own = fullest(problem, placement_of(solution))
+    amounts = dict(solution.by_state) | {OTHER: own.other_bytes, WORKSPACE: own.workspace_bytes}
     largest = sorted((name for name in amounts if amounts[name]), key=lambda name: -amounts[name])
     parts = ", ".join(f"{name} {in_bytes(amounts[name])}" for name in largest)
     used, capacity = solution.device_bytes, problem.capacity_bytes
-    filled = f"device: {in_bytes(used)} of {in_bytes(capacity)} ({used / capacity:.1%})"
+    which = f"device of rank {own.rank}, the fullest" if problem.ranks else "device"
+    filled = f"{which}: {in_bytes(used)} of {in_bytes(capacity)} ({used / capacity:.1%})"
     return f"{filled}: {parts}" if parts else filled
 
 

@@ -10,7 +10,6 @@ from planner.attribution import parts_of
 from planner.json_text import Json
 from planner.memory.modes import ActivationsMode, GradientsMode, OptimizerMode, ParametersMode
 from planner.papers.memory.byte_fields import (
-    MAX_BYTES,
     Activations,
     ByCause,
     Bytes,

@@ -106,7 +106,7 @@ class Pricer:
         hidden = geometry.hidden
         text = geometry.text_tokens if geometry.joint else 0
         rows = _parts(length, splits.degree) + text
-        layer = layer_bytes(geometry.runs[0].kind, Cut(rows), Kernels(element_bytes=e))
+        layer = layer_bytes(geometry.runs[0].kind, Cut(rows), Kernels(element_bytes=e, cross_attention=False))
         resident = (length + text) * 2 * hidden * e / (splits.h * splits.k)
         ulysses = np.where(splits.h > 1, 6 * _parts(length, splits.degree) * hidden * e, 0.0)
         ring = np.where(splits.k > 1, 2 * _parts(length, splits.k) * 2 * hidden * e / splits.h, 0.0)

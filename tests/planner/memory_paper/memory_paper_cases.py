@@ -100,13 +100,8 @@ def problems(draw: st.DrawFn) -> MemoryProblem:
     num_dims = draw(st.sampled_from([1, 2, 2, 3, 4]))
     small = st.integers(0, 6).map(float)
 
-    def some_group(number: int) -> Fields:
+    def group_bytes(number: int) -> Fields:
         whole = [draw(small) for _ in range(3)]
-        dims = [
-            dim(draw(st.sampled_from([1, 1, 2, 3, 4, 8])), draw(small) / 8, draw(small) / 8, f"d{i}")
-            | {"beta_of": draw(st.sampled_from(["ring", "gpu"]))}
-            for i in range(num_dims)
-        ]
         return {
             "id": f"g{number}",
             "parameters_bytes": whole[0],
@@ -114,18 +109,42 @@ def problems(draw: st.DrawFn) -> MemoryProblem:
             "optimizer_bytes": whole[2],
             "parameters_unit_bytes": draw(st.integers(0, int(whole[0]))) / 2,
             "gradients_unit_bytes": draw(st.integers(0, int(whole[1]))) / 2,
-            "dims": dims,
         }
 
-    activations: Fields = {"kept_bytes": draw(small)}
-    if draw(st.booleans()):
-        activations |= {"materialised_bytes": draw(small) / 4, "recompute_s": draw(small) / 8}
-    if draw(st.booleans()):
-        activations |= {"unit_bytes": draw(small) / 4, "micro_batch_bytes": draw(small)}
+    def some_group(number: int) -> Fields:
+        dims = [
+            dim(draw(st.sampled_from([1, 1, 2, 3, 4, 8])), draw(small) / 8, draw(small) / 8, f"d{i}")
+            | {"beta_of": draw(st.sampled_from(["ring", "gpu"]))}
+            for i in range(num_dims)
+        ]
+        return group_bytes(number) | {"dims": dims}
+
+    recomputed, offloaded = draw(st.booleans()), draw(st.booleans())
+
+    def activations() -> Fields:
+        found: Fields = {"kept_bytes": draw(small)}
+        if recomputed:
+            found |= {"materialised_bytes": draw(small) / 4, "recompute_s": draw(small) / 8}
+        if offloaded:
+            found |= {"unit_bytes": draw(small) / 4, "micro_batch_bytes": draw(small)}
+        return found
+
+    num_groups = draw(st.sampled_from([1, 1, 2, 3, 8]))
     fields: Fields = {
         "num_micro_batches": draw(st.integers(1, 4)),
-        "groups": [some_group(number) for number in range(draw(st.sampled_from([1, 1, 2, 3, 8])))],
-        "activations": activations,
+        "rank": 5,
+        "groups": [some_group(number) for number in range(num_groups)],
+        "activations": activations(),
+        "workspace_bytes": draw(small) / 8,
+        "ranks": [
+            {
+                "rank": rank,
+                "groups": [group_bytes(number) for number in range(num_groups)],
+                "activations": activations(),
+                "workspace_bytes": draw(small) / 8,
+            }
+            for rank in range(draw(st.sampled_from([0, 0, 1, 3])))
+        ],
         "other_bytes": draw(small) / 8,
         "capacity_bytes": 1.0 + draw(st.integers(0, 80)),
     }

@@ -10,8 +10,9 @@ from hypothesis import strategies as st
 
 from planner.errors import BadInputError
 from planner.paper import DeriveOptions
+from planner.papers.memory.as_stated import as_stated
 from planner.papers.memory.check import check
-from planner.papers.memory.checks.coefficients import differing
+from planner.papers.memory.checks.differences import differing
 from planner.papers.memory.cost import derive
 from planner.papers.memory.derived import MemoryDerivedProblem
 from planner.papers.memory.engines import solve
@@ -52,14 +53,15 @@ def explicit(model: str, layout: dict[str, Any], micro_batches: int, **given: An
 def jobs(draw: st.DrawFn) -> MemoryProblem:
     model = draw(st.sampled_from(sorted(MODELS)))
     pp = draw(st.sampled_from([1, 2, 3]))
-    schedules = ["1f1b", "gpipe", "interleaved", "zb1p", "zb2p", "zbv", "v_half", "v_min"]
-    schedule = draw(st.sampled_from(schedules))
+    two_way = ["zbv", "v_half", "v_min"] if pp > 1 else []
+    schedule = draw(st.sampled_from(["1f1b", "gpipe", "interleaved", "zb1p", "zb2p", *two_way]))
+    chunks = {1: [1], 2: [1, 2, 3, 6], 3: [1, 2, 4]}[pp] if schedule == "interleaved" else [1]
     layout: dict[str, Any] = {
         "tp": draw(st.sampled_from([1, 2, 4])),
         "cp": draw(st.sampled_from([1, 2])),
         "pp": pp,
-        "vpp": draw(st.sampled_from({1: [1], 2: [1, 2, 3, 6], 3: [1, 2, 4]}[pp])) if schedule == "interleaved" else 1,
-        "rank": draw(st.integers(0, pp - 1)),
+        "vpp": 2 if schedule in two_way else draw(st.sampled_from(chunks)),
+        "rank": draw(st.none() | st.integers(0, pp - 1)),
         "schedule": schedule,
         "sequence_parallel": draw(st.booleans()),
     }
@@ -108,17 +110,78 @@ def test_activations_that_differ_from_their_model_are_refuted(field: str) -> Non
     assert [violation.where for violation in found] == [f"activations.{field}"]
 
 
-def test_a_problem_whose_bytes_were_changed_states_them_and_has_no_job() -> None:
+def refuted(problem: MemoryProblem, **changes: Any) -> list[str | None]:
+    """Where the check of a plan whose problem was edited by hand finds that the job gives something else."""
+    solution, _ = solve(problem, None, Limits())
+    edited = problem.model_copy(update=changes).sorted()
+    return [each.where for each in check(edited, solution) if each.code == "derived_mismatch"]
+
+
+def with_job(problem: MemoryProblem, **changes: Any) -> dict[str, Any]:
+    assert problem.job is not None
+    return {"job": problem.job.model_copy(update=changes)}
+
+
+def test_a_problem_that_somebody_changed_states_its_bytes_and_says_so() -> None:
     problem = explicit("dense", {"tp": 2}, 4)
-    assert problem.sorted().job is not None
+    assert as_stated(problem) == problem
     more = {"activations": problem.activations.model_copy(update={"kept_bytes": 2 * problem.activations.kept_bytes})}
-    assert problem.model_copy(update=more).sorted().job is None
+    stated = as_stated(problem.model_copy(update=more))
+    assert stated.job is None
+    assert (stated.cautions or {})["job_dropped"].startswith("activations.kept_bytes: stated")
+    assert as_stated(stated) == stated
 
 
-def test_a_job_of_a_file_is_refused() -> None:
+def test_sorting_hides_nothing_from_the_check() -> None:
+    """A plan's problem is sorted when it is loaded, and keeps the job that it was planned with."""
+    problem = explicit("moe", {"ep": 2}, 4)
+    assert refuted(problem) == []
+    assert refuted(problem, num_micro_batches=2) == ["num_micro_batches"]
+    renamed = tuple(group.model_copy(update={"id": f"{group.id}s"}) for group in problem.groups)
+    assert refuted(problem, groups=renamed) == ["groups"]
+    more = (*problem.groups, problem.groups[0].model_copy(update={"id": "third"}))
+    assert refuted(problem, groups=more) == ["groups"]
+    experts = problem.groups[1]
+    halved = experts.model_copy(update={"dims": (experts.dims[0].model_copy(update={"size": 16}),)})
+    assert refuted(problem, groups=(problem.groups[0], halved)) == ["groups.experts.dims"]
+    assert problem.job is not None
+    batch = problem.job.batch.model_copy(update={"sequence_length": 256})
+    assert "activations.kept_bytes" in refuted(problem, **with_job(problem, batch=batch))
+    assert "groups.dense.gradients_bytes" in refuted(
+        problem, **with_job(problem, dtypes=problem.job.dtypes.model_copy(update={"grad": 2.0}))
+    )
+
+
+@pytest.mark.parametrize("layout", [{"pp": 64}, {"pp": 60000}, {"pp": 12, "vpp": 2, "schedule": "zbv"}])
+def test_a_job_whose_layout_leaves_a_rank_without_layers_is_refuted_and_refused(layout: dict[str, Any]) -> None:
+    problem = explicit("dense", {}, 4)
+    assert problem.job is not None
+    changed = with_job(problem, layout=problem.job.layout.model_copy(update=layout))
+    assert refuted(problem, **changed) == ["job.layout.pp"]
+    with pytest.raises(BadInputError) as raised:
+        as_stated(problem.model_copy(update=changed))
+    assert (raised.value.code, raised.value.where) == ("partition", "job.layout.pp")
+
+
+def test_a_job_of_a_file_is_refuted_and_refused() -> None:
     """A plan holds sizes, so that nothing outside is read."""
     problem = explicit("dense", {}, 1)
-    assert problem.job is not None
-    job = problem.job.model_copy(update={"model": "./elsewhere.json"})
-    with pytest.raises(BadInputError):
-        problem.model_copy(update={"job": job}).sorted()
+    changed = with_job(problem, model="./elsewhere.json")
+    assert refuted(problem, **changed) == ["job.model"]
+    with pytest.raises(BadInputError) as raised:
+        as_stated(problem.model_copy(update=changed))
+    assert raised.value.where == "job.model"
+
+
+def test_a_rank_that_a_plan_leaves_out_is_missed_unless_another_holds_as_much() -> None:
+    """Three stages: the first has most in flight and the embedding, the last the logits, the middle less than both."""
+    problem = explicit("dense", {"pp": 3}, 6)
+    assert [problem.rank, *(each.rank for each in problem.ranks)] in ([0, 2], [2, 0])
+    assert refuted(problem) == []
+    assert refuted(problem, ranks=()) == ["ranks"]
+    wrong = problem.ranks[0].model_copy(update={"rank": 1})
+    assert "ranks" in refuted(problem, ranks=(wrong,))
+    activations = problem.ranks[0].activations.model_copy(update={"kept_bytes": 1.0})
+    less = problem.ranks[0].model_copy(update={"activations": activations})
+    assert "ranks.0.activations.kept_bytes" in refuted(problem, ranks=(less,))
+    assert refuted(explicit("dense", {"pp": 3, "rank": 1}, 6), rank=2) == ["rank"]

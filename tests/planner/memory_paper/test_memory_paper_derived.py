@@ -9,12 +9,15 @@ from typing import Any
 import pytest
 
 from planner.documents import canonical_bytes
-from planner.errors import BadInputError, RefutedError
+from planner.errors import BadInputError, InfeasibleError, RefutedError
 from planner.paper import Derivation, DeriveOptions
 from planner.papers.memory import cost
+from planner.papers.memory.account import account, total_s
+from planner.papers.memory.check import check
 from planner.papers.memory.cost import derive
 from planner.papers.memory.derived import MemoryDerivedProblem
 from planner.papers.memory.engines import solve
+from planner.papers.memory.explained import device_bytes, fullest, placement_of
 from planner.papers.memory.problem import MemoryProblem
 from planner.validation import validate
 from solvers.report import Limits
@@ -85,10 +88,11 @@ def test_deepseek_v3_has_the_page_s_parameters_and_bytes_on_64_ranks_of_experts(
 
 
 def test_a_diffusion_transformer_keeps_attention_feed_forward_and_modulated_copies() -> None:
-    """Wan2.1-14B, a token and layer: 16h of norms and modulation, 8h + 4a of attention, 4f of the feed-forward part."""
+    """Wan2.1-14B, a token and layer: 8h of two norms and 8h of modulation, 8h + 4a of self-attention, 4f of the
+    feed-forward part; of cross-attention 4h of its norm, 4h + 4a of queries, results and statistics."""
     given = stated("wan2.1-14b", {"cp": 4}, 75600, dense_dims=[DATA | {"size": 4}])
     activations = derived(given).problem.activations
-    each = 16 * 5120 + 8 * 5120 + 4 * 40 + 4 * 13824
+    each = 16 * 5120 + 8 * 5120 + 4 * 40 + 4 * 13824 + 8 * 5120 + 4 * 40
     assert activations.kept_bytes == activations.micro_batch_bytes == 40 * each * 75600 / 4
 
 
@@ -159,6 +163,105 @@ def test_left_out_it_is_the_rank_that_holds_most() -> None:
     assert asked.activations.kept_bytes == kept[3]
 
 
+def two_ranks(**changes: object) -> dict[str, Any]:
+    """Llama 3.1 8B in two stages, 16,384 tokens: the first holds more in flight, the last the logits."""
+    document = stated("llama-3.1-8b", {"pp": 2, "tp": 2}, 16384, dense_dims=[DATA | {"size": 8}])
+    document["derive"]["batch"]["num_micro_batches"] = 8
+    return document | {"capacity_bytes": 30e9, "other_bytes": 1e9} | changes
+
+
+def on_rank(rank: int, **changes: object) -> MemoryProblem:
+    document = two_ranks(**changes)
+    document["derive"]["layout"] = document["derive"]["layout"] | {"rank": rank}
+    return derived(document).problem
+
+
+def test_a_plan_of_all_ranks_fits_each_of_them() -> None:
+    """With 20 GB the first rank by itself holds ZeRO-1 with recomputation in 19.3 GB, and the last has no room."""
+    alone, _ = solve(on_rank(0, capacity_bytes=20e9), None, Limits())
+    assert (alone.parameters, alone.gradients, alone.activations) == ("replicated", "replicated", "materialised")
+    together = derived(two_ranks(capacity_bytes=20e9)).problem
+    solution, _ = solve(together, None, Limits())
+    assert (solution.gradients, solution.optimizer, solution.activations) == ("sharded", "sharded", "materialised")
+    placement = placement_of(solution)
+    each = [device_bytes(on_rank(rank), placement) for rank in (0, 1)]
+    assert solution.device_bytes == pytest.approx(max(each), rel=1e-12)
+    assert each[1] == max(each) < 20e9
+    assert fullest(together, placement).rank == 1
+    assert check(together, solution) == []
+    assert check(together, solution.model_copy(update={"device_bytes": min(each)})) != []
+
+
+def test_what_all_ranks_need_is_what_the_one_needs_that_needs_most() -> None:
+    with pytest.raises(InfeasibleError) as raised:
+        solve(derived(two_ranks(capacity_bytes=9e9)).problem, None, Limits())
+    needs = []
+    for rank in (0, 1):
+        with pytest.raises(InfeasibleError) as alone:
+            solve(on_rank(rank, capacity_bytes=9e9), None, Limits())
+        needs.append(alone.value.required)
+    assert raised.value.required == max(needs) == 14_103_997_952
+    assert solve(derived(two_ranks(capacity_bytes=14_103_997_952.0)).problem, None, Limits())
+
+
+def test_a_step_takes_as_long_as_its_slowest_rank() -> None:
+    """Experts from the second layer on: three stages differ in what they recompute and gather."""
+    moe = {"num_experts": 8, "top_k": 2, "ffn": 512, "first_dense": 1}
+    sizes = {"hidden": 256, "num_layers": 3, "num_heads": 4, "ffn": 512, "vocab": 512, "moe": moe}
+    dims = {"dense_dims": [DATA | {"size": 4}], "expert_dims": [DATA | {"size": 4}]}
+    document = stated(sizes, {"pp": 3}, 256, **dims)
+    document["derive"]["batch"]["num_micro_batches"] = 4
+    problem = derived(document).problem
+    solution, _ = solve(problem, None, Limits())
+    taken = []
+    for rank in range(3):
+        document["derive"]["layout"] = {"pp": 3, "rank": rank}
+        taken.append(total_s(account(derived(document).problem, placement_of(solution))))
+    assert len(set(taken)) > 1
+    assert solution.overhead_s == pytest.approx(max(taken), rel=1e-12)
+
+
+@pytest.mark.parametrize("schedule", ["zbv", "v_half", "v_min"])
+def test_a_v_shaped_schedule_has_embedding_and_head_on_the_first_rank(schedule: str) -> None:
+    """Four layers in two stages: rank 0 has layers 0 and 3, embedding and head; rank 1 the two in the middle."""
+    sizes = {"hidden": 64, "num_layers": 4, "num_heads": 4, "ffn": 128, "vocab": 512}
+    moe = {"num_experts": 4, "top_k": 1, "ffn": 32, "first_dense": 1}
+    layout = {"pp": 2, "vpp": 2, "schedule": schedule}
+    document = stated(sizes | {"moe": moe}, layout, 128, expert_dims=[DATA | {"size": 1}])
+    document["derive"]["batch"]["num_micro_batches"] = 4
+    problem = derived(document).problem
+    assert (problem.rank, [each.rank for each in problem.ranks]) == (0, [1])
+    [first, second] = [problem.groups[0].parameters_causes, problem.ranks[0].groups[0].parameters_causes]
+    assert first is not None
+    assert second is not None
+    assert {"embedding", "final norm and head", "feed-forward"} <= set(first)
+    assert set(second) == {"attention", "norms", "router"}
+    assert "logits" in (problem.activations.kept_causes or {})
+    # One layer of experts on rank 0, two on rank 1: 3 * 64 * 32 parameters of each of four.
+    assert [problem.groups[1].parameters_bytes, problem.ranks[0].groups[1].parameters_bytes] == [49152, 98304]
+
+
+@pytest.mark.parametrize("layout", [{"pp": 2}, {"pp": 2, "vpp": 4}, {"pp": 1}])
+def test_a_v_shaped_schedule_is_of_two_chunks_on_a_pipeline(layout: dict[str, object]) -> None:
+    assert refused(stated("llama-3.1-8b", layout | {"schedule": "zbv"}, 8192)) == ("out_of_range", "derive.layout.vpp")
+
+
+@pytest.mark.parametrize(
+    ("model", "said", "not_said"),
+    [
+        ("flux", "text encoder and autoencoder", "keys"),
+        ("wan2.1-14b", "text encoder, autoencoder, and keys and values of the text", "scores"),
+        ({"hidden": 64, "heads": 8, "ffn": 192, "cross_layers": 2, "text_tokens": 0}, "autoencoder", "text"),
+        ("deepseek-v3.2", "an indexer's activations", "encoder"),
+    ],
+)
+def test_what_is_left_out_is_said(model: object, said: str, not_said: str) -> None:
+    dims = {"expert_dims": [DATA | {"size": 1}]} if model == "deepseek-v3.2" else {}
+    left = (derived(stated(model, {}, 128, **dims)).problem.cautions or {})["left_out"]
+    assert said in left
+    assert not_said not in left
+
+
 # --- recomputation --------------------------------------------------------------------------------------------------
 
 
@@ -201,13 +304,14 @@ def test_what_no_state_explains_is_modelled_by_cause_unless_it_is_stated() -> No
     assert first.other_causes["communicators"] == 1.5e9
     assert first.other_bytes == pytest.approx(sum(first.other_causes.values()))
     # Gradients of the logits in 32 and in 16 bits: 6 bytes of 4,096 tokens and half the vocabulary.
-    assert last.other_causes["workspace"] == 6 * 4096 * 128_256 / 2
-    assert first.other_causes["workspace"] < last.other_causes["workspace"]
+    assert last.workspace_bytes == 6 * 4096 * 128_256 / 2
+    assert 0 < first.workspace_bytes < last.workspace_bytes
     # A plan states the sum; asked again, it is the same problem.
     again = clustered({"tp": 2, "pp": 2, "rank": 0}, recompute_s=0.1) | {"other_bytes": first.other_bytes}
     assert derived(again).problem == first
     told = derived(clustered({}, recompute_s=0.1) | {"other_bytes": 2e9, "other_measured": True}).problem
     assert (told.other_bytes, told.other_causes, told.other_measured) == (2e9, None, True)
+    assert told.workspace_bytes == 0
 
 
 # --- what is stored -------------------------------------------------------------------------------------------------

@@ -104,6 +104,40 @@ def test_causes_are_scaled_to_what_they_explain() -> None:
     assert found.sorted() == found
 
 
+@pytest.mark.parametrize("tiny", [5e-324, 1e-300])
+def test_numbers_that_a_float_cannot_tell_apart_are_refused(tiny: float) -> None:
+    """Products of two such lose their digits, and a plan would not be what its check recomputes."""
+    assert refused(document(other_bytes=tiny)).where == "other_bytes"
+    assert refused(document(capacity_bytes=tiny)).where == "capacity_bytes"
+    assert (refused(with_group(dims=[dim(2, beta=tiny)])).where or "").endswith("beta_s_per_byte")
+    assert (refused(with_group(optimizer_bytes=tiny)).where or "").endswith("optimizer_bytes")
+
+
+def further(**changes: Any) -> dict[str, Any]:
+    """The page's problem with a second rank of the same bytes."""
+    own = document()
+    groups = [{name: value for name, value in own["groups"][0].items() if name != "dims"}]
+    rank = {"rank": 1, "groups": groups, "activations": own["activations"]} | changes
+    return document(rank=0, ranks=[rank])
+
+
+@pytest.mark.parametrize(
+    ("fields", "where"),
+    [
+        (further() | {"rank": None}, "rank"),
+        (further(rank=0), "ranks"),
+        (further(groups=[]), "ranks.0.groups"),
+        (further(activations={"kept_bytes": 1.0}), "ranks.0.activations.materialised_bytes"),
+    ],
+)
+def test_further_ranks_are_of_the_same_groups_and_modes(fields: dict[str, Any], where: str) -> None:
+    assert refused(fields).where == where
+
+
+def test_a_rank_that_is_the_same_again_changes_nothing() -> None:
+    assert solved(validate(MemoryProblem, further())) == solved(section_6())
+
+
 def test_a_number_that_is_not_finite_never_leaves_the_file() -> None:
     with pytest.raises(BadInputError):
         parse_json('{"capacity_bytes": NaN}', "the problem")

@@ -105,6 +105,18 @@ def test_where_device_and_host_are_both_too_small_no_one_change_is_said_to_be_en
     assert "nor does any fit the device" in raised.value.message
 
 
+def test_bytes_that_no_problem_may_state_are_no_relaxation() -> None:
+    """Two groups of 9e15 bytes on one rank: 1.8e16 are more than 2^53."""
+    one = section_6().groups[0].model_dump() | {
+        "parameters_bytes": 9e15,
+        "dims": [{"id": "d", "size": 1, "alpha_s": 0.0, "beta_s_per_byte": 0.0}],
+    }
+    with pytest.raises(InfeasibleError) as raised:
+        solved(section_6(groups=[one, one | {"id": "experts"}]))
+    assert (raised.value.code, raised.value.relaxation) == ("device_memory", None)
+    assert (raised.value.required or 0) > 2**53
+
+
 def test_a_search_that_leaves_no_placement_names_a_state_to_free() -> None:
     search = {"parameters": ["gather"], "gradients": ["sharded"], "optimizer": ["replicated"]}
     with pytest.raises(InfeasibleError) as raised:

@@ -8,11 +8,9 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 
-from planner.derivation.models import geometry_of
 from planner.papers.memory.checks.entries import Layer, norm_entries, per_token
-from planner.papers.memory.checks.recount import agree
 from planner.papers.memory.job import Job
-from planner.papers.memory.problem import Group, MemoryProblem
+from planner.papers.memory.problem import MemoryProblem
 from profiles.geometry import DiTGeometry, ModelGeometry
 from profiles.geometry.weights import Weight
 
@@ -21,25 +19,17 @@ Figure = tuple[str, float | None, float]
 """A field, what is stated there, and what the model gives."""
 
 
-def differing(problem: MemoryProblem) -> Iterator[tuple[str, str]]:
-    """What the problem states otherwise than its job gives, with its place; nothing where it has no job."""
-    job = problem.job
-    if job is None:
-        return
-    model = geometry_of(job.model)
-    for name, stated, counted in (*_states(problem, job, model), *_activations(problem, job, model)):
-        if stated is not None and not agree(stated, counted):
-            yield f"{name}: stated {stated!r}, counted from the model {counted!r}", name
+def figures(problem: MemoryProblem, job: Job, model: Model, rank: int) -> Iterator[Figure]:
+    """Every byte field of the problem's own groups and activations, as its job gives it on a pipeline rank."""
+    yield from _states(problem, job, model, rank)
+    yield from _activations(problem, job, model, rank)
 
 
-def _states(problem: MemoryProblem, job: Job, model: Model) -> Iterator[Figure]:
-    pieces = _pieces(job, model)
-    bytes_of, by_id = job.dtypes, {group.id: group for group in problem.groups}
-    for place, name in ((0, "dense"), (1, "experts")):
+def _states(problem: MemoryProblem, job: Job, model: Model, rank: int) -> Iterator[Figure]:
+    pieces = _pieces(job, model, rank)
+    bytes_of = job.dtypes
+    for place, group in enumerate(problem.groups[:2]):
         each = [piece[place] for piece in pieces]
-        if name not in by_id:
-            continue
-        group: Group = by_id[name]
         for field, width, amount in (
             ("parameters_bytes", bytes_of.param, sum(each)),
             ("gradients_bytes", bytes_of.grad, sum(each)),
@@ -47,20 +37,20 @@ def _states(problem: MemoryProblem, job: Job, model: Model) -> Iterator[Figure]:
             ("parameters_unit_bytes", bytes_of.param, max(each)),
             ("gradients_unit_bytes", bytes_of.grad, max(each)),
         ):
-            yield f"groups.{name}.{field}", getattr(group, field), float(width * amount)
+            yield f"groups.{group.id}.{field}", getattr(group, field), float(width * amount)
 
 
-def _pieces(job: Job, model: Model) -> list[tuple[float, float]]:
+def _pieces(job: Job, model: Model, rank: int) -> list[tuple[float, float]]:
     """Parameters of each layer and end of the rank, all but the experts and the experts."""
-    last = job.layout.pp - 1
-    pieces = [_of(layer.weights, job) for chunk in _chunks(job, model) for layer in chunk]
+    last = _last(job)
+    pieces = [_of(layer.weights, job) for chunk in _chunks(job, model, rank) for layer in chunk]
     first = [weight for weight in model.ends if weight.part == "embeddings"]
     end = [weight for weight in model.ends if weight.part != "embeddings"]
     if last and not any(weight.part == "head" for weight in end):
         end += [weight for weight in first if weight.name == "embedding"]
-    if _rank(job) == 0:
+    if rank == 0:
         pieces.append(_of(first, job))
-    if _rank(job) == last:
+    if rank == last:
         pieces.append(_of(end, job))
     return pieces
 
@@ -83,34 +73,40 @@ def _of(weights: Sequence[Weight], job: Job) -> tuple[float, float]:
     return float(dense), float(experts)
 
 
-def _chunks(job: Job, model: Model) -> list[list[Layer]]:
-    """The layers of the rank's chunks: every p-th of p·v equal pieces."""
+def _chunks(job: Job, model: Model, rank: int) -> list[list[Layer]]:
+    """The layers of the rank's chunks: every p-th of p·v equal pieces; of a V one on the way out and one back."""
     layers = [run.kind for run in model.runs for _ in range(run.count)]
     p, v = job.layout.pp, job.layout.vpp
     each = len(layers) // (p * v)
-    return [layers[(chunk * p + _rank(job)) * each :][:each] for chunk in range(v)]
+    pieces = [rank, 2 * p - 1 - rank] if _is_v(job) else range(rank, p * v, p)
+    return [layers[piece * each :][:each] for piece in pieces]
 
 
-def _rank(job: Job) -> int:
-    return job.layout.rank or 0
+def _is_v(job: Job) -> bool:
+    return job.layout.order in ("zbv", "v_half", "v_min")
 
 
-def _activations(problem: MemoryProblem, job: Job, model: Model) -> Iterator[Figure]:
+def _last(job: Job) -> int:
+    """The rank with the last piece of the model."""
+    return 0 if _is_v(job) else job.layout.pp - 1
+
+
+def _activations(problem: MemoryProblem, job: Job, model: Model, rank: int) -> Iterator[Figure]:
     given, length = problem.activations, job.batch.sequence_length
     tokens = job.batch.micro_batch * (length / job.layout.cp + _text(model))
-    chunks = [[per_token(layer, job, length + _text(model)) for layer in chunk] for chunk in _chunks(job, model)]
+    chunks = [[per_token(layer, job, length + _text(model)) for layer in chunk] for chunk in _chunks(job, model, rank)]
     whole = [[tokens * sum(each.values()) for each in chunk] for chunk in chunks]
     saved = set(job.training_code.modules) if job.recompute == "selective" else set()
     kept = [
         [tokens * sum(n for module, n in each.items() if module not in saved) for each in chunk] for chunk in chunks
     ]
     entry = tokens * 2 * model.hidden / job.layout.norm_ranks
-    ends = _ends(job, model, tokens)
+    ends = _ends(job, model, tokens, rank)
     layers = [n for chunk in kept for n in chunk]
     transient = max(n for chunk in whole for n in chunk) - entry
     inputs = [entry * len(chunk) for chunk in chunks]
-    yield "activations.kept_bytes", given.kept_bytes, _resident(job, [sum(chunk) for chunk in kept]) + ends
-    yield "activations.materialised_bytes", given.materialised_bytes, _resident(job, inputs) + ends + transient
+    yield "activations.kept_bytes", given.kept_bytes, _resident(job, [sum(chunk) for chunk in kept], rank) + ends
+    yield "activations.materialised_bytes", given.materialised_bytes, _resident(job, inputs, rank) + ends + transient
     yield "activations.unit_bytes", given.unit_bytes, 2 * max(layers) + ends
     yield "activations.micro_batch_bytes", given.micro_batch_bytes, sum(layers)
 
@@ -120,23 +116,23 @@ def _text(model: Model) -> int:
     return model.text_tokens if isinstance(model, DiTGeometry) and model.joint else 0
 
 
-def _ends(job: Job, model: Model, tokens: float) -> float:
+def _ends(job: Job, model: Model, tokens: float, rank: int) -> float:
     """Of the embedding for as many micro-batches as are ahead of the last stage, of norm, logits and loss once."""
     layout, found = job.layout, 0.0
     if isinstance(model, DiTGeometry):
         return found
-    if _rank(job) == 0:
+    if rank == 0:
         mask = model.hidden / layout.norm_ranks if job.training_code.dropout else 0.0
         found += min(job.batch.num_micro_batches, layout.pp) * tokens * (8 + mask)
-    if _rank(job) == layout.pp - 1:
+    if rank == _last(job):
         rows = math.ceil(model.vocab / layout.tp) if job.training_code.parallel_loss else model.vocab
         found += tokens * (sum(norm_entries(model.hidden, job)) + 4 * rows)
     return found
 
 
-def _resident(job: Job, amounts: Sequence[float]) -> float:
+def _resident(job: Job, amounts: Sequence[float], rank: int) -> float:
     """The most that the rank holds of its chunks' ``amounts`` at any time of a step."""
-    layout, m, rank = job.layout, job.batch.num_micro_batches, _rank(job)
+    layout, m = job.layout, job.batch.num_micro_batches
     p, v, whole = layout.pp, layout.vpp, sum(amounts)
     if layout.order == "interleaved" and v > 1:
         return _walked(amounts, rank, p, m if m <= 6 * p else 5 * p + m % p)

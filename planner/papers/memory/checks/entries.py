@@ -25,10 +25,20 @@ def per_token(layer: Layer, job: Job, length: int) -> dict[str, float]:
         found[""] += 2 * layer.hidden / q
     if isinstance(layer, DiffusionBlock):
         found[""] += 8 * layer.hidden / q
+        if layer.kind == "cross":
+            found[""] += inside + _to_text(layer, job)
+            found["norms"] += out
     for part in (_attention(layer.attention, job, length), _feed_forward(layer.feed_forward, layer.hidden, job)):
         for module, amount in part.items():
             found[module] += amount
     return found
+
+
+def _to_text(layer: DiffusionBlock, job: Job) -> float:
+    """Queries and results of cross-attention, and statistics of its rows; a mask of its dropout."""
+    code, t = job.training_code, job.layout.tp
+    mask = layer.hidden / job.layout.norm_ranks if code.dropout else 0.0
+    return (4 * layer.hidden + (4 * layer.heads if code.flash_attention else 0)) / t + mask
 
 
 def norm_entries(hidden: int, job: Job) -> tuple[float, float]:

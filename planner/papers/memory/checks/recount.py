@@ -45,8 +45,24 @@ def agree(stated: float, recomputed: float) -> bool:
     return math.isclose(stated, recomputed, rel_tol=TOLERANCE)
 
 
+def recount_all(problem: MemoryProblem, stated: Stated) -> list[Recount]:
+    """`recount` of every rank that the problem states, its own first."""
+    return [recount(each, stated) for each in problem.each_rank()]
+
+
+def together(ranks: Sequence[Recount]) -> Recount:
+    """What ranks need that run the same placement: bytes of the fullest, the first of ties, seconds of the slowest."""
+    return Recount(
+        max(ranks, key=lambda rank: rank.device_bytes).by_state,
+        max(rank.device_bytes for rank in ranks),
+        max(rank.host_bytes for rank in ranks),
+        max(rank.communication_bytes for rank in ranks),
+        max(rank.overhead_s for rank in ranks),
+    )
+
+
 def recount(problem: MemoryProblem, stated: Stated) -> Recount:
-    """Sections 3.1, 3.2 and 3.6 of the page for known modes and prefixes within the dimensions."""
+    """Sections 3.1, 3.2 and 3.6 of the page on the problem's own rank; modes and prefixes are within the dimensions."""
     groups, m = problem.groups, problem.num_micro_batches
     by_state = {
         "parameters": math.fsum(_parameters(group, stated) for group in groups),
@@ -70,7 +86,7 @@ def recount(problem: MemoryProblem, stated: Stated) -> Recount:
         parts_s.append(m * (problem.activations.recompute_s or 0.0))
     return Recount(
         by_state,
-        math.fsum([*by_state.values(), problem.other_bytes]),
+        math.fsum([*by_state.values(), problem.other_bytes, problem.workspace_bytes]),
         host_bytes,
         math.fsum(message.sent_bytes for message in messages),
         math.fsum(parts_s),

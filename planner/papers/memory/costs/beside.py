@@ -5,16 +5,15 @@ from __future__ import annotations
 import math
 
 from planner.memory.allocator import COMMUNICATOR_BYTES, CONTEXT_BYTES, communicator_bytes
-from planner.memory.split import layers_of_rank
 from planner.memory.workspace import head_workspace_bytes, layer_workspace_bytes
 from planner.papers.memory.costs.dims import Dims
-from planner.papers.memory.costs.rank_bytes import cut_of, kernels_of
+from planner.papers.memory.costs.rank_bytes import cut_of, has_head, kernels_of, layers_of
 from planner.papers.memory.job import Job
 from profiles.geometry import DiTGeometry, ModelGeometry
 
 
-def beside_states(job: Job, model: ModelGeometry | DiTGeometry, rank: int, dense: Dims) -> dict[str, float]:
-    """By cause: the context, communicators of every parallel group, what lives while one layer's backward runs.
+def beside_states(job: Job, dense: Dims) -> dict[str, float]:
+    """By cause: the context, and communicators of every parallel group. The same on every rank.
 
     What the allocator loses between tensors is not among them.
     """
@@ -24,15 +23,15 @@ def beside_states(job: Job, model: ModelGeometry | DiTGeometry, rank: int, dense
     found = {
         "context": CONTEXT_BYTES,
         "communicators": float(communicator_bytes(COMMUNICATOR_BYTES, groups)),
-        "workspace": _workspace_bytes(job, model, rank),
     }
     return {cause: amount for cause, amount in found.items() if amount}
 
 
-def _workspace_bytes(job: Job, model: ModelGeometry | DiTGeometry, rank: int) -> float:
-    layout, cut, kernels = job.layout, cut_of(job, model), kernels_of(job)
-    kinds = {kind for kind, _ in layers_of_rank(model, rank, layout.pp, layout.vpp)}
+def workspace_bytes(job: Job, model: ModelGeometry | DiTGeometry, rank: int) -> float:
+    """What lives while the backward of one layer of a rank, or of the logits, runs."""
+    cut, kernels = cut_of(job, model), kernels_of(job)
+    kinds = {kind for kind, _ in layers_of(job, model, rank)}
     each = [float(layer_workspace_bytes(kind, cut, kernels)) for kind in kinds]
-    if rank == layout.pp - 1 and isinstance(model, ModelGeometry):
+    if has_head(job, rank) and isinstance(model, ModelGeometry):
         each.append(float(head_workspace_bytes(model.vocab, cut, kernels)))
     return max(each)

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 
 from planner.memory.activations import Cut, Kernels, Stored, embedding_bytes, head_bytes, kept_by_part, layer_bytes
 from planner.memory.in_flight import chunks_at_peak, in_flight_chunks
-from planner.memory.parameters import Parameters, embedding, head, of_rank, units_of_rank
-from planner.memory.split import layers_of_rank, layers_of_stage
+from planner.memory.parameters import Parameters, embedding, head, of_stages, units_of_stages
+from planner.memory.split import Counted, layers_of_stage, layers_of_stages, stages_of_rank
 from planner.papers.memory.job import Job
 from profiles.geometry import DiTGeometry, ModelGeometry
 from profiles.geometry.weights import by_part
@@ -42,10 +42,9 @@ class RankBytes:
 
 def rank_bytes(job: Job, model: Model, rank: int) -> RankBytes:
     """The bytes of a rank. Raises ProfileError where the layout does not divide the model."""
-    layout = job.layout
-    split = {"num_stages": layout.pp, "chunks_per_rank": layout.vpp}
-    cuts = {"tensor_ranks": layout.tp, "expert_ranks": layout.ep, "expert_tensor_ranks": layout.etp}
-    stored = [_stored(job, model, chunk * layout.pp + rank) for chunk in range(layout.vpp)]
+    layout, stages = job.layout, stages_of(job, rank)
+    parts, cuts = layout.pp * layout.vpp, (layout.tp, layout.ep, layout.etp)
+    stored = [_stored(job, model, stage) for stage in stages]
     layers = [layer for chunk in stored for layer in chunk]
     kept = [[_kept(layer, job) for layer in chunk] for chunk in stored]
     inputs = [sum(layer.input for layer in chunk) for chunk in stored]
@@ -53,9 +52,9 @@ def rank_bytes(job: Job, model: Model, rank: int) -> RankBytes:
     largest = max(each for chunk in kept for each in chunk)
     return RankBytes(
         rank,
-        of_rank(model, rank, **split, **cuts),
+        of_stages(model, stages, parts, *cuts),
         _parts(job, model, rank),
-        units_of_rank(model, rank, **split, **cuts),
+        units_of_stages(model, stages, parts, *cuts),
         _some({**_kept_in_flight(job, model, rank, kept), **ends}),
         _some(
             {
@@ -73,21 +72,36 @@ def _parts(job: Job, model: Model, rank: int) -> dict[str, int]:
     layout, found = job.layout, dict[str, int]()
     if rank == 0:
         found["embedding"] = int(embedding(model, layout.tp))
-    for kind, count in layers_of_rank(model, rank, layout.pp, layout.vpp):
+    for kind, count in layers_of(job, model, rank):
         counted = by_part(kind.weights, lambda weight: weight.on_rank(layout.tp, layout.ep, layout.etp))
         for part, amount in counted.items():
             if part != "experts":
                 name = _NAMES.get(part, part)
                 found[name] = found.get(name, 0) + count * amount
-    if rank == layout.pp - 1:
-        found["final norm and head"] = int(head(model, layout.tp, alone=layout.pp == 1))
+    if has_head(job, rank):
+        found["final norm and head"] = int(head(model, layout.tp, alone=rank == 0))
     return found
+
+
+def layers_of(job: Job, model: Model, rank: int) -> Counted:
+    """The layers of all chunks of a rank."""
+    return layers_of_stages(model, stages_of(job, rank), job.layout.pp * job.layout.vpp)
+
+
+def has_head(job: Job, rank: int) -> bool:
+    """Whether the head, and with it the logits, are on a rank."""
+    return job.layout.pp * job.layout.vpp - 1 in stages_of(job, rank)
+
+
+def stages_of(job: Job, rank: int) -> tuple[int, ...]:
+    """The virtual stages of a rank, chunk after chunk."""
+    return stages_of_rank(rank, job.layout.pp, job.layout.vpp, v_shaped=job.layout.v_shaped)
 
 
 def _stored(job: Job, model: Model, stage: int) -> list[Stored]:
     """What each layer of a virtual stage keeps of one micro-batch."""
     layout, kernels, cut = job.layout, kernels_of(job), cut_of(job, model)
-    counted = layers_of_stage(model, stage, layout.pp, layout.vpp)
+    counted = layers_of_stage(model, stage, layout.pp * layout.vpp)
     return [layer_bytes(kind, cut, kernels) for kind, count in counted for _ in range(count)]
 
 
@@ -100,8 +114,9 @@ def _kept_in_flight(job: Job, model: Model, rank: int, kept: list[list[float]]) 
     """What the layers of a rank keep at its peak, by part."""
     layout, kernels, cut = job.layout, kernels_of(job), cut_of(job, model)
     found = dict[str, float]()
-    for chunk, times in enumerate(_in_flight(job, rank, [sum(layers) for layers in kept])):
-        for kind, count in layers_of_stage(model, chunk * layout.pp + rank, layout.pp, layout.vpp):
+    in_flight = _in_flight(job, rank, [sum(layers) for layers in kept])
+    for stage, times in zip(stages_of(job, rank), in_flight, strict=True):
+        for kind, count in layers_of_stage(model, stage, layout.pp * layout.vpp):
             each = kept_by_part(kind, cut, kernels, selective=job.recompute == "selective")
             for part, amount in each.items():
                 name = _NAMES.get(part, part)
@@ -136,7 +151,7 @@ def _ends(job: Job, model: Model, rank: int) -> dict[str, float]:
     if rank == 0:
         ahead = min(job.batch.num_micro_batches, layout.pp)
         found["embedding"] = ahead * float(embedding_bytes(model.hidden, cut, dropout=job.training_code.dropout))
-    if rank == layout.pp - 1:
+    if has_head(job, rank):
         found["logits"] = float(head_bytes(model.hidden, model.vocab, cut, kernels_of(job)))
     return found
 

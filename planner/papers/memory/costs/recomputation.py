@@ -12,15 +12,15 @@ from planner.attribution import Sources
 from planner.derivation.account import Error, nine_digits, rounded_shares, sources_of, weighted_error
 from planner.derivation.moe.forward import activation_dtype
 from planner.derivation.references import input_errors
-from planner.derivation.training.calibration import Calibration, calibrated
+from planner.derivation.training.calibration import Calibration, RowTimes, calibrated
 from planner.derivation.training.cuts import Cuts, one_cut
 from planner.derivation.training.device import Device
 from planner.derivation.training.layer import layer_times
 from planner.derivation.training.parts import LayerTimes
 from planner.errors import BadInputError
 from planner.memory.models import Layer
-from planner.memory.split import layers_of_rank
 from planner.papers.memory.costs.diffusion_forward import block_forward
+from planner.papers.memory.costs.rank_bytes import layers_of
 from planner.papers.memory.costs.setting import Setting
 from planner.papers.memory.job import Job
 from profiles.geometry import DiTGeometry, ModelGeometry
@@ -44,40 +44,50 @@ class Recomputation:
     error: dict[str, float] | None
 
 
-def recomputation_of(setting: Setting, rank: int) -> Recomputation | None:
-    """The forward of a rank's layers as the profile prices it; None without a profile.
+class Forwards:
+    """The forward of each kind of layer as the profile prices it, each priced once."""
 
-    Raises BadInputError (outside_measured_range) where nothing reaches a part of a layer.
-    """
-    profile, cluster, model, job = setting.profile, setting.cluster, setting.model, setting.job
+    def __init__(self, setting: Setting, device: Device) -> None:
+        self._model, self._job, self._device = setting.model, setting.job, device
+        self._priced: dict[Layer, RowTimes] = {}
+
+    def of_rank(self, rank: int) -> Recomputation:
+        """The forward of the layers of a pipeline rank.
+
+        Raises BadInputError (outside_measured_range) where nothing reaches a part of a layer.
+        """
+        profile = self._device.profile
+        seconds, by_source = 0.0, np.zeros(len(SOURCES))
+        by_family: dict[str, float] = defaultdict(float)
+        for kind, count in _counts(self._job, self._model, rank):
+            forward = self._of(kind)
+            seconds += count * float(forward.forward_s[0] + forward.comm_forward_s[0])
+            by_source += count * forward.by_source[:, 0]
+            for family, amount in forward.by_family.items():
+                by_family[family] += count * float(amount[0])
+        shares = sources_of(rounded_shares(by_source / by_source.sum()).tolist())
+        tabled = {family: taken for family, taken in by_family.items() if family not in _UNTABLED}
+        errors = {family: _error(profile, family) for family in tabled}
+        return Recomputation(nine_digits(np.array([seconds]))[0], shares, weighted_error(tabled, errors))
+
+    def _of(self, kind: Layer) -> RowTimes:
+        if kind not in self._priced:
+            with input_errors(PLACE):
+                times = _forward(self._device, self._model, kind, _cuts(self._job, kind))
+            if times.missing.any():
+                raise _unpriced(times.reasons)
+            self._priced[kind] = calibrated(times, Calibration())
+        return self._priced[kind]
+
+
+def forwards_of(setting: Setting) -> Forwards | None:
+    """The prices of recomputation; None without a profile."""
+    profile, cluster, dtype = setting.profile, setting.cluster, setting.given.dtype
     if profile is None or cluster is None or setting.hardware is None:
         return None
-    dtype = setting.given.dtype
-    device = Device(
-        profile,
-        cluster,
-        dtype,
-        dtype,
-        activation_dtype(dtype),
-        setting.hardware.extrapolate,
-        load_factor=job.load_factor,
-    )
-    seconds, by_source = 0.0, np.zeros(len(SOURCES))
-    by_family: dict[str, float] = defaultdict(float)
-    for kind, count in _counts(model, job, rank):
-        with input_errors(PLACE):
-            times = _forward(device, model, kind, _cuts(job, kind))
-        if times.missing.any():
-            raise _unpriced(times.reasons)
-        forward = calibrated(times, Calibration())
-        seconds += count * float(forward.forward_s[0] + forward.comm_forward_s[0])
-        by_source += count * forward.by_source[:, 0]
-        for family, amount in forward.by_family.items():
-            by_family[family] += count * float(amount[0])
-    shares = sources_of(rounded_shares(by_source / by_source.sum()).tolist())
-    tabled = {family: taken for family, taken in by_family.items() if family not in _UNTABLED}
-    errors = {family: _error(profile, family) for family in tabled}
-    return Recomputation(nine_digits(np.array([seconds]))[0], shares, weighted_error(tabled, errors))
+    factor, extrapolate = setting.job.load_factor, setting.hardware.extrapolate
+    width = activation_dtype(dtype)
+    return Forwards(setting, Device(profile, cluster, dtype, dtype, width, extrapolate, load_factor=factor))
 
 
 def _forward(device: Device, model: ModelGeometry | DiTGeometry, kind: Layer, cuts: Cuts) -> LayerTimes:
@@ -88,10 +98,10 @@ def _forward(device: Device, model: ModelGeometry | DiTGeometry, kind: Layer, cu
     return replace(layer_times(device, kind, cuts), backward=())
 
 
-def _counts(model: ModelGeometry | DiTGeometry, job: Job, rank: int) -> Iterable[tuple[Layer, int]]:
+def _counts(job: Job, model: ModelGeometry | DiTGeometry, rank: int) -> Iterable[tuple[Layer, int]]:
     """The kinds of layer of a rank, each with how many."""
     counts: dict[Layer, int] = {}
-    for kind, count in layers_of_rank(model, rank, job.layout.pp, job.layout.vpp):
+    for kind, count in layers_of(job, model, rank):
         counts[kind] = counts.get(kind, 0) + count
     return counts.items()
 

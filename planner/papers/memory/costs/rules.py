@@ -1,49 +1,23 @@
-"""What a layout has to keep for the bytes of a rank to be defined (page, section 9); each rule is an error's code."""
+"""What a layout has to keep on its cluster; each rule is an error's code."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import chain
 
 from planner.errors import BadInputError
 from planner.papers.memory.costs.setting import Setting
 from planner.papers.memory.job import Job
+from planner.papers.memory.job_rules import Broken, broken, experts_of
 from profiles.cluster import Cluster
-from profiles.geometry import DiTGeometry, ModelGeometry
-from profiles.geometry.attention import Attention, GroupedAttention
-from profiles.geometry.feed_forward import Experts
-
-Broken = tuple[str, str, str]
-"""A rule, what was expected and what was got, and the field."""
 
 
 def refuse_broken(setting: Setting) -> None:
     """Raise BadInputError for the first rule that a layout breaks."""
-    for rule, message, field in _broken(setting.job, setting.model, setting.cluster):
+    job, model, cluster = setting.job, setting.model, setting.cluster
+    of_cluster = () if cluster is None else _ranks(job, cluster, experts_of(model) is not None)
+    for rule, message, field in chain(of_cluster, broken(job, model)):
         raise BadInputError(message, code=rule, where=f"derive.{field}")
-
-
-def experts_of(model: ModelGeometry | DiTGeometry) -> Experts | None:
-    """The experts of a model's layers, those with the most where they differ; None without any."""
-    found = [run.kind.feed_forward for run in model.runs]
-    return max((each for each in found if isinstance(each, Experts)), key=lambda each: each.count, default=None)
-
-
-def _broken(job: Job, model: ModelGeometry | DiTGeometry, cluster: Cluster | None) -> Iterator[Broken]:
-    layout = job.layout
-    experts = experts_of(model)
-    if cluster is not None:
-        yield from _ranks(job, cluster, experts is not None)
-    if experts is None and layout.ep * layout.etp > 1:
-        yield "no_experts", f"{model.name} has no experts: expected ep = etp = 1", "layout.ep"
-    if experts is not None and experts.count % layout.ep:
-        yield "expert_split", f"expected ep to divide {experts.count} experts, got {layout.ep}", "layout.ep"
-    for attention in {run.kind.attention: None for run in model.runs}:
-        yield from _heads(attention, layout.tp)
-    yield from _tokens(job)
-    chunks, layers = layout.pp * layout.vpp, sum(run.count for run in model.runs)
-    if layers % chunks:
-        message = f"expected pp * vpp to divide {layers} layers, got {chunks}"
-        yield "partition", message, "layout.pp"
 
 
 def _ranks(job: Job, cluster: Cluster, has_experts: bool) -> Iterator[Broken]:
@@ -56,25 +30,3 @@ def _ranks(job: Job, cluster: Cluster, has_experts: bool) -> Iterator[Broken]:
     if node % layout.tp:
         message = f"expected tp to divide the {node} GPUs of a node, so that no group leaves it, got {layout.tp}"
         yield "tp_crosses_node", message, "layout.tp"
-
-
-def _heads(attention: Attention, tp: int) -> Iterator[Broken]:
-    if attention.heads % tp:
-        yield "heads", f"expected tp to divide {attention.heads} heads, got {tp}", "layout.tp"
-    shared = attention.kv_heads if isinstance(attention, GroupedAttention) else attention.heads
-    if shared % tp and tp % shared:
-        message = f"expected tp to divide {shared} heads of keys and values or be a multiple, got {tp}"
-        yield "heads", message, "layout.tp"
-
-
-def _tokens(job: Job) -> Iterator[Broken]:
-    layout, length = job.layout, job.batch.sequence_length
-    if layout.cp > 1 and length % (2 * layout.cp):
-        message = f"expected 2 * cp to divide the {length:,} tokens of a sequence, got cp = {layout.cp}"
-        yield "cp_sequence", message, "layout.cp"
-    elif layout.sequence_parallel and length // layout.cp % layout.tp:
-        message = (
-            f"sequence_parallel cuts the {length // layout.cp:,} tokens of a sequence on a rank by tp: expected tp to "
-            f"divide them, got {layout.tp}"
-        )
-        yield "sp_sequence", message, "layout.tp"

@@ -32,5 +32,16 @@ def _left_out(setting: Setting, recomputation: Recomputation | None) -> list[str
     if not isinstance(model, DiTGeometry) and model.mtp_layers:
         found.append("multi-token-prediction modules")
     if isinstance(model, DiTGeometry):
-        found.append("text encoder, autoencoder and keys and values of the text")
+        found.append(_around(model, flash=given.training_code.flash_attention))
+    elif any(getattr(run.kind.attention, "indexer", None) for run in model.runs):
+        found.append("an indexer's activations")
     return found
+
+
+def _around(model: DiTGeometry, *, flash: bool) -> str:
+    """What is around the blocks of a diffusion transformer; in joint layers the text's tokens are counted."""
+    if not model.text_tokens:
+        return "autoencoder"
+    if model.joint:
+        return "text encoder and autoencoder"
+    return f"text encoder, autoencoder, and keys{'' if flash else ', scores'} and values of the text"
