@@ -22,8 +22,13 @@ class Comparison:
     baselines: tuple[Baseline[Any], ...]
 
     def ratio(self, baseline: Baseline[Any]) -> float | None:
-        """Baseline objective over plan objective; None where the baseline has none."""
-        return None if baseline.objective is None else baseline.objective / self.plan.certificate.objective
+        """Baseline objective over what the plan gives in the same measure; None where the baseline has none."""
+        if baseline.objective is None:
+            return None
+        plans = self.plan.certificate.objective if baseline.beside is None else baseline.beside
+        if plans == 0:
+            return 1.0 if baseline.objective == 0 else None
+        return baseline.objective / plans
 
 
 def compare_document(document: Json, options: Options, data: str | None = None) -> Comparison:

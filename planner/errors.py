@@ -22,13 +22,15 @@ from planner.units import told
 class Relaxation:
     """A change of one problem field that helps; ``proven`` says that it is enough and the least that is.
 
-    Without ``enough`` the value is only needed, and more may be. ``value`` is an amount, or a word.
+    Without ``enough`` the value is only needed, and more may be. ``value`` is an amount, or a word; with ``smaller``
+    an amount below the problem's, where the least change is the largest value.
     """
 
     field: str
     value: float | str
     proven: bool
     enough: bool = True
+    smaller: bool = False
 
 
 class PlanError(Exception):
@@ -110,7 +112,9 @@ class InfeasibleError(PlanError):
             lines.append(f"  required {told(self.required, self.unit)}, available {told(self.available, self.unit)}")
         if self.relaxation is not None:
             proof = "enough; not proved the least" if self.relaxation.enough else "needed at least; more may be"
-            proof = "enough, and the least that is" if self.relaxation.proven else proof
+            if self.relaxation.proven:
+                least = "least change" if self.relaxation.smaller else "least"
+                proof = f"enough, and the {least} that is"
             setting = f"{self.relaxation.field}={_settable(self.relaxation.value)!r}"
             lines.append(f"  smallest relaxation: --set {setting} ({proof})")
         return lines

@@ -75,6 +75,8 @@ class Baseline(Generic[S]):
 
     ``outside``: what it gives is no answer of the problem, such as one pool where two are to be sized, so that no bound
     holds for it.
+
+    ``beside`` is what the plan itself gives in the measure of this row, where that is not the plan's objective.
     """
 
     name: str
@@ -83,6 +85,7 @@ class Baseline(Generic[S]):
     solution: S | None = None
     feasible: bool = True
     outside: bool = False
+    beside: float | None = None
 
 
 @dataclass(frozen=True)

@@ -11,14 +11,14 @@ from planner.derivation.nodes import check_nodes
 from planner.derivation.references import is_file
 from planner.paper import DeriveOptions
 from planner.validation import Document, fault, shown_value
-from profiles.clusters.document import ClusterDocument
+from profiles.clusters.document import LEAST_BYTES_PER_S, ClusterDocument
 
 
 class InterNode(Document):
     """What crossing nodes costs: a bandwidth (a GPU and direction) and a latency (a step), or a log to fit them to."""
 
     bandwidth_bytes_per_s: float | None = Field(
-        default=None, ge=1e7, le=1e13, description="of one GPU, one direction: 400 Gb/s are 50e9"
+        default=None, ge=LEAST_BYTES_PER_S, le=1e13, description="of one GPU, one direction: 400 Gb/s are 50e9"
     )
     latency_s: float | None = Field(default=None, ge=0, le=0.1)
     log: str | None = Field(

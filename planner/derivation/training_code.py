@@ -23,7 +23,10 @@ class TrainingCode(Document):
     parallel_loss: bool = Field(default=True, description="false: logits are gathered over tensor ranks")
     selective: Many[Module] | None = Field(
         default=None,
-        description="null: core_attention without flash attention, else norms, ffn_activation and latent_up",
+        description=(
+            "null: what the launcher can be told where a problem names one, else core_attention without flash "
+            "attention, and norms, ffn_activation and latent_up with it"
+        ),
     )
 
     @model_validator(mode="after")

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
-from typing import Literal, NamedTuple
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 
@@ -31,10 +31,18 @@ LOGIT_BYTES = 4
 INDEX_BYTES = 8
 """int64: token numbers, which the embedding's backward reads."""
 
-Module = Literal["core_attention", "norms", "ffn_activation", "latent_up"]
-MODULES: tuple[Module, ...] = ("core_attention", "norms", "ffn_activation", "latent_up")
-"""What selective recomputation may recompute: scores and softmax; the two norms' outputs; the product of gate and up;
-the up-projections of latent attention. Under flash attention core_attention keeps nothing to recompute."""
+Module = Literal[
+    "core_attention", "norms", "attention_norm", "ffn_norm", "ffn_activation", "expert_activation", "latent_up"
+]
+MODULES: tuple[Module, ...] = get_args(Module)
+"""What selective recomputation may recompute: scores and softmax; the norms' outputs, or that before attention or
+before the feed-forward part alone; the product of gate and up, or that of routed experts alone; the up-projections of
+latent attention. Under flash attention core_attention keeps nothing to recompute."""
+
+_WITHIN: dict[Module, tuple[Module, ...]] = {
+    "norms": ("attention_norm", "ffn_norm"),
+    "ffn_activation": ("expert_activation",),
+}
 
 _Entry = tuple[Part, Module | None, Amount]
 """What of the layer keeps so many bytes a token, and the module whose recomputation saves them."""
@@ -81,6 +89,11 @@ class Kernels:
 FLASH = Kernels()
 
 
+def with_parts(modules: Collection[Module]) -> frozenset[Module]:
+    """Modules and those that are part of them."""
+    return frozenset(modules).union(*(_WITHIN.get(module, ()) for module in modules))
+
+
 class Stored(NamedTuple):
     """Bytes a layer and micro-batch keep: recomputing nothing, the selective modules, everything (its input alone)."""
 
@@ -98,9 +111,10 @@ def layer_bytes(kind: LayerKind | DiffusionBlock, cut: Cut, kernels: Kernels = F
     """
     kept: Amount = 0
     selective: Amount = 0
+    again = with_parts(kernels.selective)
     for _, module, each in _entries(kind, cut, kernels):
         kept = kept + each
-        if module not in kernels.selective:
+        if module not in again:
             selective = selective + each
     whole = kernels.element_bytes * kind.hidden / cut.norm_ranks
     return Stored(cut.tokens * kept, cut.tokens * selective, cut.tokens * whole)
@@ -114,8 +128,9 @@ def kept_by_part(
     Norms have what they read and write: inputs of attention, feed-forward and experts among it.
     """
     found: dict[Part, Amount] = {}
+    again = with_parts(kernels.selective) if selective else frozenset[Module]()
     for part, module, each in _entries(kind, cut, kernels):
-        if not (selective and module in kernels.selective):
+        if module not in again:
             found[part] = found.get(part, 0) + cut.tokens * each
     return found
 
@@ -130,7 +145,7 @@ def head_bytes(hidden: Amount, vocab: Amount, cut: Cut, kernels: Kernels = FLASH
 
     A vocabulary that the ranks do not divide is padded.
     """
-    norm = sum(each for _, _, each in _norm(hidden, cut, kernels))
+    norm = sum(each for _, _, each in _norm("norms", hidden, cut, kernels))
     return cut.tokens * (norm + LOGIT_BYTES * logits_on_rank(vocab, cut, kernels))
 
 
@@ -147,9 +162,10 @@ def _entries(kind: LayerKind | DiffusionBlock, cut: Cut, kernels: Kernels) -> It
         if kernels.cross_attention and isinstance(kind, DiffusionBlock) and kind.kind == "cross"
         else None
     )
-    parts: tuple[Part, ...] = ("attention", "attention", second) if cross else ("attention", second)
-    for part in parts:
-        yield from _norm(h, cut, kernels)
+    parts: list[tuple[Part, Module]] = [("attention", "attention_norm"), (second, "ffn_norm")]
+    parts += [("attention", "norms")] if cross else []
+    for part, norm in parts:
+        yield from _norm(norm, h, cut, kernels)
         if kernels.dropout:
             yield part, None, h / q
     yield from _attention(kind.attention, cut, kernels)
@@ -160,13 +176,13 @@ def _entries(kind: LayerKind | DiffusionBlock, cut: Cut, kernels: Kernels) -> It
         yield "norms", None, 4 * e * h / q
 
 
-def _norm(h: Amount, cut: Cut, kernels: Kernels) -> Iterator[_Entry]:
+def _norm(module: Module, h: Amount, cut: Cut, kernels: Kernels) -> Iterator[_Entry]:
     """Input; output, which products read; and the copy between them."""
     shared = kernels.element_bytes * h / cut.norm_ranks
     yield "norms", None, shared
-    yield "norms", "norms", shared if kernels.regathered else kernels.element_bytes * h + 0 * shared
+    yield "norms", module, shared if kernels.regathered else kernels.element_bytes * h + 0 * shared
     if not kernels.fused_norm:
-        yield "norms", "norms", shared
+        yield "norms", module, shared
 
 
 def _attention(attention: Attention, cut: Cut, kernels: Kernels) -> Iterator[_Entry]:
@@ -206,6 +222,6 @@ def _feed_forward(network: FeedForward, h: int, cut: Cut, kernels: Kernels) -> I
     copies = network.top_k * cut.load_factor / cut.norm_ranks
     yield "router", None, ROUTER_BYTES * network.count / cut.norm_ranks
     yield "experts", None, copies * e * (cut.expert_tensor_ranks * h + inputs * network.ffn + h)
-    yield "experts", "ffn_activation", copies * results * e * network.ffn
+    yield "experts", "expert_activation", copies * results * e * network.ffn
     yield "shared_experts", None, inputs * e * network.shared_ffn / cut.tensor_ranks
     yield "shared_experts", "ffn_activation", results * e * network.shared_ffn / cut.tensor_ranks

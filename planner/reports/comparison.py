@@ -10,7 +10,7 @@ from planner.units import amount
 
 
 def comparison_object(comparison: Comparison) -> dict[str, Json]:
-    """The comparison for a program; ``ratio`` is baseline over plan."""
+    """The comparison for a program; ``ratio`` is baseline over plan, over ``beside`` where that is given."""
     certificate = comparison.plan.certificate
     return {
         "paper": comparison.plan.paper.name,
@@ -21,6 +21,7 @@ def comparison_object(comparison: Comparison) -> dict[str, Json]:
                 "objective": baseline.objective,
                 "feasible": baseline.feasible,
                 "ratio": comparison.ratio(baseline),
+                **({} if baseline.beside is None else {"beside": baseline.beside}),
                 "note": baseline.note,
             }
             for baseline in comparison.baselines

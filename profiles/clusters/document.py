@@ -16,6 +16,8 @@ from profiles.validation import Part
 
 FORMAT_VERSION = "1.0"
 MAX_RANKS = 1 << 18
+LEAST_BYTES_PER_S = 1e7
+"""Less is a number in another unit: GB/s, or Gb/s."""
 
 
 def _whole(value: object) -> object:
@@ -32,8 +34,8 @@ class TierDocument(Part):
     """One tier. What is left out comes from the preset, or stays unknown."""
 
     gpus: Count | None = Field(None, description="ranks one group of the tier holds; null: all, which one tier may be")
-    bandwidth_bytes_per_s: Annotated[float, Field(gt=0, le=1e15)] | None = Field(
-        None, description="of one port, one direction"
+    bandwidth_bytes_per_s: Annotated[float, Field(ge=LEAST_BYTES_PER_S, le=1e15)] | None = Field(
+        None, description="of one port, one direction, in bytes: 400 Gb/s are 50e9"
     )
     latency_s: Annotated[float, Field(ge=0, le=1)] | None = Field(None, description="of one step across the tier")
     port: Name = Field("port", description="what the bandwidth belongs to: NIC, PCIe switch, ...")

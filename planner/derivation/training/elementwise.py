@@ -51,6 +51,12 @@ def activation_bytes(network: FeedForward, cuts: Cuts, element_bytes: float) -> 
     return (3 * values, 5 * values) if network.gated else (2 * values, 3 * values)
 
 
+def routed_activation_bytes(experts: Experts, cuts: Cuts, load_factor: float, element_bytes: float) -> Floats:
+    """Forward, of a rank's copies of tokens: gate and up read, their product written."""
+    values = experts.top_k * load_factor * cuts.own_tokens * experts.ffn * element_bytes
+    return (3 if experts.gated else 2) * values
+
+
 def embedding_bytes(hidden: int, cuts: Cuts, element_bytes: float) -> Passes:
     """Rows read and written; backward the gradient is added to what is kept in 32 bits."""
     values = cuts.tokens * hidden

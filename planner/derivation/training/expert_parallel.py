@@ -49,9 +49,11 @@ def _network(device: Device, message: Floats, near: Ints, cuts: Cuts, missing: M
     ranks = far[rows].astype(np.float64) + 1.0
     share = message[rows] * far[rows] / cuts.ep[rows]
     # An all-to-all of n ranks sends (n - 1)/n of its message in n - 1 steps: those of the far ranks.
-    price = between_nodes(
-        missing, rows, lambda: device.cluster.network_collective("all_to_all", share * ranks / (ranks - 1.0), ranks)
-    )
     seconds, source = np.zeros(len(cuts)), np.full(len(cuts), MODELLED, dtype=np.int8)
-    seconds[rows], source[rows] = price.seconds, price.source
+    # A cluster of one node has no link to ask.
+    if len(rows):
+        price = between_nodes(
+            missing, rows, lambda: device.cluster.network_collective("all_to_all", share * ranks / (ranks - 1.0), ranks)
+        )
+        seconds[rows], source[rows] = price.seconds, price.source
     return Part("ep", NETWORK, seconds, source)

@@ -1,13 +1,15 @@
 """What other policies and simpler planners give on the same problem (page, section 5), by the same replay.
 
-A policy is judged by its replayed step period, which lending may bring below any split's objective: no answer of the
-problem, so no bound holds for it. A planner that picks a split is judged by the objective of that split, and its run
+A policy, and RLinf's choice, is judged by its step, replayed where it is a policy, which lending may bring below any
+split's objective: no answer of the problem, so that no bound holds for it. It stands beside the replayed step of the
+policy that the plan recommends. A planner that picks a split is judged by the objective of that split, and its run
 lends nothing.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from math import inf
 
 from planner.paper import Baseline
@@ -24,6 +26,7 @@ from planner.papers.bidirl.split_figures import figures_of
 from planner.papers.bidirl.splits import Split
 from planner.papers.bidirl.stage_times.work import Floats
 from planner.papers.bidirl.sweep import even_split, worst_split
+from planner.papers.bidirl.thresholds import thresholds
 from planner.units import percent, seconds
 from solvers.report import Limits
 
@@ -42,20 +45,19 @@ def baselines(problem: BidirlProblem, limits: Limits) -> list[Found]:
         raise no_split(problem)
     setting = setting_of(problem, planned)
     runs: dict[Policy, Outcome] = {policy: replayed(setting, policy) for policy in POLICIES if policy != "half_split"}
-    plan_s = runs[recommended(runs)].makespan_s
+    chosen = recommended(runs, thresholds(problem, planned))
+    plan_s, step_s = runs[chosen].makespan_s, runs[chosen].step_period_s
     simplest = problem.model_copy(update={"layout_policy": "minimal", "objective": "lambda_pipe"})
     return [
-        *(_of_policy(problem, policy, run, plan_s) for policy, run in runs.items()),
+        *(
+            Baseline(policy, run.step_period_s, _told(run, plan_s) + _off(problem, policy), outside=True, beside=step_s)
+            for policy, run in runs.items()
+        ),
         _of_split(problem, "half_split", even_split(problem, space), plan_s),
         _of_split(problem, "paper_planner", best_split(simplest), plan_s),
-        _colocated_or_split(problem, space, planned),
+        replace(_colocated_or_split(problem, space, planned), beside=step_s),
         _of_split(problem, "worst_split", worst_split(problem, space), plan_s),
     ]
-
-
-def _of_policy(problem: BidirlProblem, policy: Policy, run: Outcome, plan_s: float) -> Found:
-    """The planned split under one policy."""
-    return Baseline(policy, run.step_period_s, _told(run, plan_s) + _off(problem, policy), outside=True)
 
 
 def _off(problem: BidirlProblem, policy: Policy) -> str:

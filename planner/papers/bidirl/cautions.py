@@ -10,7 +10,15 @@ from planner.papers.bidirl.warned.prices import prices_warned
 from planner.papers.bidirl.warned.rollout import rollout_warned
 from planner.papers.bidirl.warned.run import run_warned
 
-FIRST = ("poor_fit", "extrapolated", "near_capacity", "table_not_falling", "staleness_not_judged", "faster_policy")
+FIRST = (
+    "doubtful_unit",
+    "poor_fit",
+    "extrapolated",
+    "near_capacity",
+    "table_not_falling",
+    "staleness_not_judged",
+    "faster_policy",
+)
 LAST = ("tail_dominated", "uneven_replicas", "lending_never_pays", "stale_batches", "short_run")
 """Before and after what the prices say of themselves."""
 

@@ -15,7 +15,8 @@ from planner.findings import Findings
 from planner.paper import Violation
 from planner.papers.bidirl.checks.backlogs import check_thresholds
 from planner.papers.bidirl.checks.decided import Pools, decided
-from planner.papers.bidirl.checks.policies import check_simulation
+from planner.papers.bidirl.checks.policies import WAYS, check_simulation
+from planner.papers.bidirl.checks.real_splits import least_between_s
 from planner.papers.bidirl.checks.splits import EDGE, TIE, Judged, first_split, objective_s, period_s
 from planner.papers.bidirl.checks.stage_time import batch_s
 from planner.papers.bidirl.problem import BidirlProblem
@@ -36,14 +37,20 @@ VIOLATIONS: tuple[str, ...] = (
     "reported_objective",
     "reported_period",
     "reported_lambda",
+    "reported_bound",
     "split_not_best",
     "fractional_bound_above_objective",
     "threshold",
     "simulation",
     "policy_not_best",
+    "incomplete",
 )
 """Every code the check can report, in the order it reports them."""
 
+FOLLOWS = ("fractional_bound_s", "thresholds", "policy", "simulation")
+"""Stated together or not at all."""
+WEAK = 1e-5
+"""Relative: by how much a bound may be weaker than it could be, where two curves add up to a valley."""
 TOLERANCE = 1e-9
 """Relative difference within which figures other than a replay's agree."""
 
@@ -64,6 +71,7 @@ def check(problem: BidirlProblem, solution: BidirlSolution) -> list[Violation]:
         if solution.thresholds is not None:
             check_thresholds(problem, pools, solution.thresholds, found)
         check_simulation(problem, solution, pools, found)
+        _check_whole(solution, found)
     return found.in_order(VIOLATIONS)
 
 
@@ -86,11 +94,34 @@ def _check_figures(problem: BidirlProblem, solution: BidirlSolution, pools: Pool
         exact = isinstance(value, int)
         if stated is not None and not (stated == value if exact else math.isclose(stated, value, rel_tol=TOLERANCE)):
             found.add(code, f"stated {stated!r}, recomputed {value!r}", field)
-    bound_s = solution.fractional_bound_s
-    if bound_s is not None and bound_s > judged_s * TIE:
+    if solution.fractional_bound_s is not None:
+        _check_bound(problem, solution.fractional_bound_s, judged_s, found)
+    return Judged(judged_s, rollout_s + train_s)
+
+
+def _check_bound(problem: BidirlProblem, bound_s: float, judged_s: float, found: Findings) -> None:
+    """That no real split undercuts the bound, and that it is no weaker than it can be."""
+    if bound_s > judged_s * TIE:
         message = f"{bound_s!r} s is said to be the least of any split, and this one takes {judged_s!r} s"
         found.add("fractional_bound_above_objective", message, "fractional_bound_s")
-    return Judged(judged_s, rollout_s + train_s)
+        return
+    low_s, high_s = (min(end_s, judged_s) for end_s in least_between_s(problem))
+    if not low_s * (1 - WEAK) <= bound_s <= high_s * TIE:
+        message = f"stated {bound_s!r}, recomputed {low_s!r} to {high_s!r}"
+        found.add("reported_bound", message, "fractional_bound_s")
+
+
+def _check_whole(solution: BidirlSolution, found: Findings) -> None:
+    """That of what follows from the decision either nothing is stated or all is, so that nothing can get lost."""
+    if solution.rule is not None:
+        return
+    missing = [name for name in FOLLOWS if getattr(solution, name) is None]
+    if 0 < len(missing) < len(FOLLOWS):
+        for name in missing:
+            found.add("incomplete", "expected it beside what else follows from the split", name)
+    elif not missing:
+        for policy in sorted({*WAYS, "colocated", "half_split"} - set(solution.simulation or {})):
+            found.add("incomplete", f"expected a row of {policy}", "simulation")
 
 
 def _check_best(problem: BidirlProblem, pools: Pools, judged: Judged, found: Findings) -> None:

@@ -38,7 +38,8 @@ def solve(problem: BidirlProblem, method: str | None, limits: Limits) -> tuple[B
 def solution_of(problem: BidirlProblem, space: Space, split: Split) -> BidirlSolution:
     """A split that is allowed and timed with all that follows from it."""
     figures = figures_of(problem, split)
-    policy, rows = simulated(problem, space, split)
+    least = thresholds(problem, split)
+    policy, rows = simulated(problem, space, split, least)
     return BidirlSolution(
         rollout_gpus=split.rollout_gpus,
         train_gpus=split.train_gpus,
@@ -52,7 +53,7 @@ def solution_of(problem: BidirlProblem, space: Space, split: Split) -> BidirlSol
         period_s=figures.period_s,
         lambda_pipe_groups_per_s=problem.batch.prompt_groups / max(figures.rollout_s, figures.train_s),
         fractional_bound_s=fractional_bound_s(problem, figures.objective_s),
-        thresholds=thresholds(problem, split),
+        thresholds=least,
         policy=policy,
         simulation=rows,
     )

@@ -61,17 +61,19 @@ def _fixed_and_shared(problem: BidirlProblem, role: Role) -> list[tuple[float, f
 def _by_ranges_s(problem: BidirlProblem, reached_s: float) -> float:
     gpus = float(problem.cluster.gpus)
     edges = np.linspace(0.0, gpus, RANGES + 1)
-    low, high = edges[:-1], edges[1:]
+    low, high, shut_s = edges[:-1], edges[1:], math.inf
     while True:
         bound_s = _between_s(problem, low, high)
         middle = (low + high) / 2
         reached_s = min(reached_s, float(_between_s(problem, middle, middle).min()))
-        least_s = float(bound_s.min())
+        least_s = min(shut_s, float(bound_s.min()))
         closed = least_s * (1 + CLOSE) >= reached_s or float((high - low).max()) <= NARROW * gpus
-        open_ = (bound_s <= reached_s) & (bound_s < np.inf)
+        # Whole plateaus are as low as the split that was reached: cutting those tells nothing.
+        open_ = bound_s * (1 + CLOSE) < reached_s
         parts = max(2, RANGES // max(1, int(open_.sum())))
         if closed or int(open_.sum()) * parts > MAX_RANGES:
             return least_s
+        shut_s = min(shut_s, float(bound_s[~open_].min(initial=math.inf)))
         edges = np.linspace(low[open_], high[open_], parts + 1)
         low, high = edges[:-1].ravel(), edges[1:].ravel()
 

@@ -15,6 +15,7 @@ from planner.papers.bidirl.more_gpus import next_gpus
 from planner.papers.bidirl.problem import BidirlProblem, Role, RolloutLayout, TrainLayout
 from planner.papers.bidirl.search import best_split
 from planner.papers.bidirl.splits import Split
+from planner.papers.bidirl.warned.words import counted
 from planner.units import in_bytes
 
 SHOWN = 6
@@ -108,7 +109,10 @@ def _relaxations(problem: BidirlProblem) -> tuple[Relaxation | None, str]:
     """The first change that makes a split possible, and all of them for the message."""
     found = list(_changes(problem))
     if not found:
-        return None, "; no change of one field makes one possible"
+        tried = (
+            f"idle GPUs, more GPUs up to {2 * problem.cluster.gpus}, either direction off, other layouts, granularity"
+        )
+        return None, f"; none of these alone makes one possible: {tried}"
     return found[0][0], f"; possible with {' or '.join(words for _, words in found)}"
 
 
@@ -117,7 +121,7 @@ def _changes(problem: BidirlProblem) -> Iterator[tuple[Relaxation, str]]:
     cluster, switch = problem.cluster, problem.hot_switch
     if not problem.allow_idle_gpus and (split := _solved(problem, allow_idle_gpus=True)):
         idle = cluster.gpus - split.rollout_gpus - split.train_gpus
-        yield Relaxation("allow_idle_gpus", "true", proven=True), f"{idle} idle GPUs"
+        yield Relaxation("allow_idle_gpus", "true", proven=True), counted(idle, "idle GPU")
     gpus = next_gpus(problem)
     if gpus is not None and _solved(problem, cluster=cluster.model_copy(update={"gpus": gpus})):
         yield Relaxation("cluster.gpus", gpus, proven=True), f"{gpus} GPUs"

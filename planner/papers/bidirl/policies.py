@@ -9,7 +9,7 @@ from planner.papers.bidirl.replay.outcome import Outcome, Span
 from planner.papers.bidirl.replay.rules import Rules
 from planner.papers.bidirl.replay.setting import Setting
 from planner.papers.bidirl.replay.steps import replay
-from planner.papers.bidirl.solution import PLANNED, Policy
+from planner.papers.bidirl.solution import PLANNED, Policy, Thresholds
 
 TIE = 1e-9
 """Relative: makespans that differ by less are equal, and the policy that lends less is taken."""
@@ -33,7 +33,17 @@ def replayed(setting: Setting, policy: Policy, spans: list[Span] | None = None) 
     return replay(setting, RULES[policy], spans)
 
 
-def recommended(outcomes: Mapping[Policy, Outcome]) -> Policy:
-    """Of the policies that a plan may recommend the one whose run ends first; of equal ones, the first listed."""
-    least_s = min(outcomes[policy].makespan_s for policy in PLANNED)
-    return next(policy for policy in PLANNED if outcomes[policy].makespan_s <= least_s * (1 + TIE))
+def recommended(outcomes: Mapping[Policy, Outcome], thresholds: Thresholds) -> Policy:
+    """Of the policies that a plan may recommend the one whose run ends first; of equal ones, the first listed.
+
+    A direction without a threshold is in none of them: a runtime would never lend so, whatever the replay gains by it.
+    """
+    train_lent = thresholds.min_missing_groups is not None
+    rollout_lent = thresholds.min_remaining_chunks is not None
+    may = [
+        policy
+        for policy in PLANNED
+        if RULES[policy].lend_train <= train_lent and RULES[policy].lend_rollout <= rollout_lent
+    ]
+    least_s = min(outcomes[policy].makespan_s for policy in may)
+    return next(policy for policy in may if outcomes[policy].makespan_s <= least_s * (1 + TIE))

@@ -25,7 +25,7 @@ Objective = Literal["lambda_pipe", "period"]
 LayoutPolicy = Literal["minimal", "all"]
 Role = Literal["rollout", "train"]
 
-MAX_SPLITS = 10_000_000
+MAX_SPLITS = 2_000_000
 """Pairs of layouts times GPUs."""
 MAX_CHUNKS = 10**6
 """Groups or trainer chunks of a batch: thresholds scan them all."""

@@ -7,7 +7,7 @@ from planner.papers.bidirl.problem import BidirlProblem
 from planner.papers.bidirl.replay.of_split import setting_of
 from planner.papers.bidirl.replay.outcome import Outcome
 from planner.papers.bidirl.search import Space
-from planner.papers.bidirl.solution import POLICIES, Policy, Replayed
+from planner.papers.bidirl.solution import POLICIES, Policy, Replayed, Thresholds
 from planner.papers.bidirl.splits import Split
 from planner.papers.bidirl.sweep import even_split
 
@@ -26,10 +26,15 @@ def outcomes(problem: BidirlProblem, space: Space, split: Split) -> dict[Policy,
     return found
 
 
-def simulated(problem: BidirlProblem, space: Space, split: Split) -> tuple[Policy, dict[str, Replayed]]:
-    """The policy that a plan recommends at a split, and a row for every policy, as a solution states them."""
+def simulated(
+    problem: BidirlProblem, space: Space, split: Split, least: Thresholds
+) -> tuple[Policy, dict[str, Replayed]]:
+    """The policy that a plan recommends at a split, and a row for every policy, as a solution states them.
+
+    ``least`` are the thresholds of the split.
+    """
     found = outcomes(problem, space, split)
-    return recommended(found), {policy: row_of(outcome) for policy, outcome in found.items()}
+    return recommended(found, least), {policy: row_of(outcome) for policy, outcome in found.items()}
 
 
 def row_of(outcome: Outcome) -> Replayed:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Literal, get_args
 
-from pydantic import Field
+from pydantic import Field, model_serializer
 
 from planner.validation import Document
 
@@ -26,10 +26,15 @@ PLANNED: tuple[Policy, ...] = POLICIES[:4]
 
 
 class Thresholds(Document):
-    """From what backlog on a pool is lent; null: never."""
+    """From what backlog on a pool is lent; null: never, which files say too."""
 
-    min_missing_groups: int | None = Field(default=None, description="Q: pool T is lent to rollout from so many on")
-    min_remaining_chunks: int | None = Field(default=None, description="U: pool R is lent to training from so many on")
+    min_missing_groups: int | None = Field(description="Q: pool T is lent to rollout from so many on; null: never")
+    min_remaining_chunks: int | None = Field(description="U: pool R is lent to training from so many on; null: never")
+
+    @model_serializer
+    def _with_null(self) -> dict[str, int | None]:
+        """A runtime reads both: what is left out of a file might have been lost."""
+        return dict(self)
 
 
 class Replayed(Document):

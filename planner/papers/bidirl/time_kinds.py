@@ -26,6 +26,10 @@ Tokens = Annotated[float, Field(ge=0, le=1e9)]
 Given = Annotated[Sources | None, Field(description="shares of the time by source, for the reader; null: stated")]
 
 
+POOR = 0.2
+"""p90 of the relative errors of a fit above which it is not to be believed (page, section 6)."""
+
+
 class Fit(Document):
     """What a time was fitted to, and how far it is to be believed; for the reader."""
 

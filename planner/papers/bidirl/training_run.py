@@ -8,7 +8,7 @@ from pydantic import Field, model_validator
 
 from planner.validation import Document, Many, fault
 
-MAX_STEPS = 100_000
+MAX_STEPS = 20_000
 MAX_LISTED = 100_000
 MAX_SAMPLES = 1_000_000
 """Lengths that one stands for in an empirical distribution."""

@@ -73,7 +73,8 @@ def _interleave_two_stages(problem: LayoutProblem, found: Evaluated) -> Iterator
     if problem.launcher_rules == "megatron" and found.layout.pp == 2 and found.layout.vpp > 1:
         yield Warned(
             "interleave_two_stages",
-            "two stages with several chunks each start only with --overlap-p2p-communication",
+            "two stages of several chunks each start only where pipeline messages overlap, as they do by default: "
+            "leave --no-overlap-p2p-communication out",
         )
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from math import inf
 
+from planner.errors import LimitError
 from planner.paper import Bound
 from planner.papers.layout.problem import LayoutProblem
 from planner.papers.layout.rules import needed_kinds
@@ -16,16 +17,30 @@ from planner.papers.layout.table import Row
 
 
 def bounds(problem: LayoutProblem, solution: LayoutSolution, certify: bool, effort: float) -> tuple[Bound, ...]:
-    """What no layout can be below, legal or not; where asked for, the best of all that are legal and fit.
+    """What no layout can be below, legal or not; and the best of all that are legal and fit, by the search alone.
 
-    The search itself cuts nothing but by rules, by memory and by (6), so that its own bound is the step it found.
+    The search itself cuts nothing but by rules, by memory and by (6), so that its own bound is the step it found. Where
+    it has run on these very prices it is not run again, unless ``certify`` asks for that.
     """
     del solution, effort
-    found = (Bound(shared_work_s(problem), "combinatorial", "the work of a step shared evenly by all GPUs"),)
-    if not certify or not (offered := candidates(problem)).size:
-        return found
-    least = best(offered, Evaluations(problem), 1)[0]
-    return (*found, Bound(least.step_time_s, "exhaustive", "every layout that keeps the rules and fits", attained=True))
+    shared = Bound(shared_work_s(problem), "combinatorial", "the work of a step shared evenly by all GPUs")
+    least_s = _least_step_s(problem, anew=certify)
+    if least_s is None:
+        return (shared,)
+    return (shared, Bound(least_s, "exhaustive", "every layout that keeps the rules and fits", attained=True))
+
+
+def _least_step_s(problem: LayoutProblem, *, anew: bool) -> float | None:
+    """The best step; None where nothing fits, or more layouts keep the rules than the search takes."""
+    kept = problem.kept
+    if anew or kept.least_step_s is None:
+        try:
+            offered = candidates(problem)
+        except LimitError:
+            return None
+        found = best(offered, Evaluations(problem), 1)
+        kept.least_step_s = found[0].step_time_s if found else None
+    return kept.least_step_s
 
 
 def shared_work_s(problem: LayoutProblem) -> float:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 from planner.findings import Findings
 from planner.paper import Violation
+from planner.papers.layout.checks.complete import check_complete
 from planner.papers.layout.checks.counts import check_counts
 from planner.papers.layout.checks.decision import EXACT, TOLERANCE, Decision, decision_of
 from planner.papers.layout.checks.figures import METRICS, Recomputed, figures, fits
@@ -47,7 +48,7 @@ def check(problem: LayoutProblem, solution: LayoutSolution) -> list[Violation]:
     """Everything the solution says that the problem refutes; empty for a correct plan. At most 100 of each code.
 
     Of a row that the problem does not offer no figure is computed. Figures agree within 1e-9 relative. A solution that
-    names the rule it follows may be worse than what it lists.
+    names the rule it follows may be worse than what it lists, and need list nothing.
     """
     found = Findings()
     rows = dict(_rows(solution))
@@ -60,7 +61,8 @@ def check(problem: LayoutProblem, solution: LayoutSolution) -> list[Violation]:
         if not wrong:
             offered[where] = of
     # All at once: layouts of one pipeline shape share its task graph.
-    others = changed(problem, offered[CHOSEN]) if CHOSEN in offered and solution.neighbours else {}
+    told = solution.rule is None or bool(solution.neighbours)
+    others = changed(problem, offered[CHOSEN]) if CHOSEN in offered and told else {}
     allowed = [of for ways in others.values() for of in ways if first_rule(problem, of) is None]
     computed = figures(problem, [*offered.values(), *allowed])
     for where, of in offered.items():
@@ -71,7 +73,9 @@ def check(problem: LayoutProblem, solution: LayoutSolution) -> list[Violation]:
         alternatives = [one for one in listed if one.where.startswith("alternatives")]
         check_alternatives(problem, solution, chosen, alternatives, fitting, found)
         check_front(solution, chosen, listed, fitting, found)
-        if solution.neighbours:
+        if solution.rule is None:
+            check_complete(problem, solution, len(fitting), found)
+        if told:
             fitting += check_neighbours(problem, solution, chosen, others, computed, found)
         if solution.rule is None:
             check_objective(chosen, [*listed, *fitting], found)

@@ -10,17 +10,16 @@ from planner.papers.layout.ranks import ranks
 from planner.papers.layout.replay import pipeline_s
 from planner.papers.layout.stage_times import Stages, stages
 from planner.papers.layout.tail import tail_s
-from planner.papers.layout.walk import RankBytes, rank_bytes
+from planner.papers.layout.walk import RankBytes, fullest_bytes, rank_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """A layout that keeps the rules, and what it comes to; ``ranks`` by pipeline rank."""
+    """A layout that keeps the rules, and what it comes to."""
 
     layout: Layout
     sizes: Groups
     stages: Stages
-    ranks: tuple[RankBytes, ...]
     pipeline_s: float
     tail_s: float
     step_time_s: float
@@ -46,18 +45,22 @@ def evaluate(problem: LayoutProblem, layout: Layout, pipeline: float | None = No
     of_ranks = ranks(problem, layout, held)
     tail = tail_s(problem, layout, sizes, held, of_ranks)
     step = pipeline + tail + problem.costs.fixed_s
-    in_memory = tuple(rank_bytes(problem, layout, sizes, held, of_ranks))
     return Evaluated(
         layout=layout,
         sizes=sizes,
         stages=held,
-        ranks=in_memory,
         pipeline_s=pipeline,
         tail_s=tail,
         step_time_s=step,
         tokens_per_s_per_gpu=tokens_per_s_per_gpu(problem, step),
-        peak_memory_bytes=max(rank.total for rank in in_memory),
+        peak_memory_bytes=fullest_bytes(problem, layout, sizes, held, of_ranks),
     )
+
+
+def bytes_by_rank(problem: LayoutProblem, found: Evaluated) -> tuple[RankBytes, ...]:
+    """What every pipeline rank holds at its peak."""
+    of_ranks = ranks(problem, found.layout, found.stages)
+    return rank_bytes(problem, found.layout, found.sizes, found.stages, of_ranks)
 
 
 def tokens_per_s_per_gpu(problem: LayoutProblem, step_time_s: float) -> float:

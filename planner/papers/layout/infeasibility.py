@@ -8,14 +8,14 @@ from math import inf, nextafter
 from planner.errors import InfeasibleError, Relaxation
 from planner.papers.layout.evaluate import Evaluated, fits
 from planner.papers.layout.presentation import words
-from planner.papers.layout.problem import LayoutProblem
+from planner.papers.layout.problem import MAX_TASKS, LayoutProblem
 from planner.papers.layout.search.best import best
 from planner.papers.layout.search.candidates import ROUNDING, Candidates, candidates
 from planner.papers.layout.search.evaluations import Evaluations
 from planner.papers.layout.search.missing import missing_keys
 from planner.papers.layout.search.relaxed import batches_that_admit, gpus_that_admit
 from planner.papers.layout.solution import RULES
-from planner.papers.layout.table import said
+from planner.papers.layout.table import MAX_DEGREE, MOST_BYTES, said
 from planner.papers.layout.ties import ranked
 from planner.units import in_bytes
 
@@ -28,6 +28,8 @@ RANKS = "cluster.num_ranks"
 
 MOST_SOLVED = 40
 """Values of one field that are solved in full before the first that admits a layout is named as needed alone."""
+MOST_ASKED = 1_000
+"""Values of one field of which it is asked whether a problem may have them."""
 TOLD_KEYS = 4
 """Missing rows that a message lists."""
 
@@ -83,7 +85,7 @@ def _memory_error(problem: LayoutProblem, offered: Candidates) -> InfeasibleErro
         required=needed,
         available=cluster.gpu_memory_bytes,
         unit="bytes",
-        relaxation=Relaxation(MEMORY, needed, proven=True),
+        relaxation=Relaxation(MEMORY, needed, proven=True) if needed <= MOST_BYTES else None,
     )
 
 
@@ -137,12 +139,13 @@ def _missing(problem: LayoutProblem) -> str:
 
 def _relaxation(problem: LayoutProblem) -> Relaxation | None:
     """The least larger batch, up to four times, under which layouts keep the rules; else the most GPUs below."""
-    for field, values in ((BATCH, batches_that_admit(problem)), (GPUS, gpus_that_admit(problem))):
+    for field, admitting in ((BATCH, batches_that_admit(problem)), (GPUS, gpus_that_admit(problem))):
+        values = [value for value in admitting[:MOST_ASKED] if _is_accepted(_changed(problem, field, value), value)]
         if not values:
             continue
         for value in values[:MOST_SOLVED]:
             if solved(_changed(problem, field, value)) is not None:
-                return Relaxation(field, value, proven=True)
+                return Relaxation(field, value, proven=True, smaller=field == GPUS)
         return Relaxation(field, values[0], proven=False, enough=False)
     for field, choice in _other_choices(problem):
         if solved(_changed(problem, field, choice)) is not None:
@@ -150,12 +153,17 @@ def _relaxation(problem: LayoutProblem) -> Relaxation | None:
     return None
 
 
+def _is_accepted(problem: LayoutProblem, value: int) -> bool:
+    """Whether a problem with another value is within what is read at all."""
+    return value <= MAX_DEGREE and problem.most_tasks <= MAX_TASKS
+
+
 def _other_choices(problem: LayoutProblem) -> Iterator[tuple[str, Choice]]:
     """One value of one list, or no launcher's rules: what is left to change where neither batch nor GPUs help."""
     search = problem.search
     for field in ("tp", "cp", "pp", "vpp", "ep", "etp", "micro_batch"):
-        if 1 not in getattr(search, field):
-            yield f"search.{field}", (1,)
+        for value in sorted({1, *_priced(problem, field)} - set(getattr(search, field))):
+            yield f"search.{field}", (value,)
     for stage in range(4):
         if stage not in search.zero_stage:
             yield "search.zero_stage", (stage,)
@@ -163,6 +171,13 @@ def _other_choices(problem: LayoutProblem) -> Iterator[tuple[str, Choice]]:
         yield "search.partitions", ("ends",)
     if problem.launcher_rules != "none":
         yield "launcher_rules", "none"
+
+
+def _priced(problem: LayoutProblem, field: str) -> set[int]:
+    """Values of a list that some row is of."""
+    if field in ("pp", "vpp"):
+        return set()
+    return {value for row in problem.costs.rows if (value := getattr(row, field)) is not None}
 
 
 def solved(problem: LayoutProblem) -> Evaluated | None:

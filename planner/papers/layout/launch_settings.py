@@ -6,7 +6,7 @@ Megatron-LM: command line. DeepSpeed: its JSON, with what its model code is told
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from planner.json_text import Json
@@ -14,6 +14,16 @@ from planner.papers.layout.layouts import Layout, layout_of
 from planner.papers.layout.problem import LayoutProblem, Rules
 from planner.papers.layout.rules import broken_rule
 from planner.papers.layout.solution import LayoutSolution
+
+MEGATRON_MODULES: dict[str, str] = {
+    "core_attention": "core_attn",
+    "norms": "layernorm",
+    "attention_norm": "layernorm",
+    "ffn_norm": "layernorm",
+    "expert_activation": "moe_act",
+    "latent_up": "mla_up_proj",
+}
+"""Modules in the words of its ``--recompute-modules``."""
 
 
 class Launched(NamedTuple):
@@ -63,7 +73,7 @@ def _megatron(problem: LayoutProblem, solution: LayoutSolution) -> list[str]:
     }[layout.zero_stage]
     told += {
         "none": [],
-        "selective": ["--recompute-granularity selective"],
+        "selective": ["--recompute-granularity selective", *_megatron_modules(problem.costs.selective)],
         "full": ["--recompute-granularity full", "--recompute-method uniform", "--recompute-num-layers 1"],
     }[layout.recompute]
     if overlap.dp > 0:
@@ -72,12 +82,23 @@ def _megatron(problem: LayoutProblem, solution: LayoutSolution) -> list[str]:
     return told
 
 
+def _megatron_modules(selective: Collection[str] | None) -> list[str]:
+    """Left out, Megatron-LM recomputes core_attn alone, which flash attention does not keep."""
+    if selective is None:
+        return ["with --recompute-modules for what selective_bytes leave out"]
+    names = list(dict.fromkeys(MEGATRON_MODULES[module] for module in selective if module in MEGATRON_MODULES))
+    told = [f"--recompute-modules {' '.join(names)}"] if names else []
+    told += ["--moe-grouped-gemm"] if "moe_act" in names else []
+    told += ["in its layers: norms that are not fused into the product after them"] if "norms" in selective else []
+    unknown = [module for module in selective if module not in MEGATRON_MODULES]
+    return told + ([f"it has no module for: {', '.join(unknown)}"] if unknown else [])
+
+
 def _megatron_stages(layout: Layout) -> list[str]:
     """Layers of the stages, where they are not all alike or several are on a rank."""
     layers = layout.partition
     if layout.vpp > 1:
-        told = [f"--num-layers-per-virtual-pipeline-stage {layers[0]}"]
-        return told + (["--overlap-p2p-communication"] if layout.pp == 2 else [])
+        return [f"--num-layers-per-virtual-pipeline-stage {layers[0]}"]
     if len(set(layers)) == 1:
         return []
     return [f"--decoder-first-pipeline-num-layers {layers[0]}", f"--decoder-last-pipeline-num-layers {layers[-1]}"]
@@ -96,7 +117,7 @@ def _deepspeed(problem: LayoutProblem, solution: LayoutSolution) -> list[str]:
     parts += [f"a pipeline of {' + '.join(map(str, solution.partition))} layers"] if solution.pp > 1 else []
     parts += [f"experts over {solution.ep}, each cut over {solution.etp}"] if problem.model.num_experts else []
     parts += ["sequence parallelism"] if solution.sequence_parallel else []
-    parts += [f"activation checkpointing: {solution.recompute}"] if solution.recompute != "none" else []
+    parts += [f"activation checkpointing: {_checkpointing(problem, solution)}"] if solution.recompute != "none" else []
     return told + ([f"to the model's own code: {', '.join(parts)}"] if parts else [])
 
 
@@ -126,8 +147,14 @@ def _torchtitan(problem: LayoutProblem, solution: LayoutSolution) -> list[str]:
         f"--training.num_tokens_per_microbatch_per_dp_rank {solution.micro_batch * batch.sequence_length}",
         f"--training.num_tokens_per_train_step {batch.global_batch_size * batch.sequence_length}",
     ]
-    checkpointing = solution.recompute if solution.recompute != "none" else "off"
-    return [*told, f"in its config: activation checkpointing {checkpointing}"]
+    return [*told, f"in its config: activation checkpointing {_checkpointing(problem, solution)}"]
+
+
+def _checkpointing(problem: LayoutProblem, solution: LayoutSolution) -> str:
+    """In words, selective with the modules that are run again where they are known."""
+    if solution.recompute != "selective" or problem.costs.selective is None:
+        return "off" if solution.recompute == "none" else solution.recompute
+    return f"selective, recomputing {', '.join(problem.costs.selective)}"
 
 
 _TOLD: dict[Rules, tuple[str, Callable[[LayoutProblem, LayoutSolution], list[str]]]] = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from functools import cache
 
-from planner.papers.layout.problem import LayoutProblem, PartitionKind
+from planner.papers.layout.problem import LayerRun, PartitionKind
 from planner.papers.layout.table import Kind
 
 MOST_UNEVEN = 4
@@ -48,9 +48,9 @@ def _ends(num_layers: int, num_stages: int) -> Iterator[tuple[int, ...]]:
                 yield (first, *(middle,) * (num_stages - 2), rest - first)
 
 
-def layers_by_stage(problem: LayoutProblem, partition: Sequence[int]) -> list[dict[Kind, int]]:
+def layers_by_stage(layers: Sequence[LayerRun], partition: Sequence[int]) -> list[dict[Kind, int]]:
     """How many layers of each kind every virtual stage holds; kinds it has none of are left out."""
-    runs = [(run.kind, run.count) for run in problem.model.layers]
+    runs = [(run.kind, run.count) for run in layers]
     stages: list[dict[Kind, int]] = []
     place = used = 0
     for size in partition:

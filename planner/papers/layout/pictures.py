@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-from planner.papers.layout.evaluate import Evaluated, evaluate
+from planner.papers.layout.evaluate import Evaluated, bytes_by_rank, evaluate
 from planner.papers.layout.launch_settings import launched
 from planner.papers.layout.layouts import layout_of
 from planner.papers.layout.pipeline_picture import MOST_RANKS, drawable, shown, timeline
@@ -135,9 +135,9 @@ def _steps(problem: LayoutProblem, solution: LayoutSolution) -> Bars:
 
 def _memory_bars(problem: LayoutProblem, found: Evaluated) -> Bars:
     """Bytes of pipeline ranks by cause, beside what a GPU has beyond its reserve."""
-    bars = []
-    for rank in shown(len(found.ranks), MOST_RANKS):
-        held = found.ranks[rank]
+    bars, each = [], bytes_by_rank(problem, found)
+    for rank in shown(len(each), MOST_RANKS):
+        held = each[rank]
         amounts = {cause: amount for cause, amount in held.by_cause().items() if cause in _LARGE}
         amounts[_REST] = held.total - sum(amounts.values())
         segments = tuple(Segment(cause, amount) for cause, amount in amounts.items() if amount > 0)
@@ -147,10 +147,11 @@ def _memory_bars(problem: LayoutProblem, found: Evaluated) -> Bars:
 
 def memory_table(problem: LayoutProblem, found: Evaluated) -> Table:
     """Bytes of the fullest rank by cause, its reserve, and what is left."""
-    totals = [rank.total for rank in found.ranks]
+    held = bytes_by_rank(problem, found)
+    totals = [rank.total for rank in held]
     fullest = totals.index(max(totals))
     memory, reserve = problem.cluster.gpu_memory_bytes, problem.cluster.reserve_bytes
-    amounts = {cause: amount for cause, amount in found.ranks[fullest].by_cause().items() if amount}
+    amounts = {cause: amount for cause, amount in held[fullest].by_cause().items() if amount}
     amounts |= {"reserve": reserve} if reserve else {}
     amounts["left"] = memory - reserve - totals[fullest]
     rows = tuple((cause, in_bytes(amount), f"{amount / memory:.2%}") for cause, amount in amounts.items())

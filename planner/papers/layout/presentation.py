@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from planner.json_text import Json
 from planner.paper import MemoryRow
-from planner.papers.layout.evaluate import Evaluated, evaluate
+from planner.papers.layout.evaluate import Evaluated, bytes_by_rank, evaluate
 from planner.papers.layout.layouts import Layout, layout_of
 from planner.papers.layout.problem import LayoutProblem
 from planner.papers.layout.solution import Figures, LayoutSolution
@@ -30,7 +30,7 @@ def memory(problem: LayoutProblem, solution: LayoutSolution) -> list[MemoryRow]:
     """Bytes of every pipeline rank by cause at its peak; each stands for all GPUs of the rank."""
     capacity, reserve = problem.cluster.gpu_memory_bytes, problem.cluster.reserve_bytes
     rows: list[MemoryRow] = []
-    for rank, held in enumerate(evaluated(problem, solution).ranks):
+    for rank, held in enumerate(bytes_by_rank(problem, evaluated(problem, solution))):
         for cause, amount in (*held.by_cause().items(), ("reserve", reserve)):
             if amount or cause in ALWAYS:
                 rows.append(MemoryRow(f"rank {rank}", cause, amount, capacity))
@@ -88,9 +88,10 @@ def _time(problem: LayoutProblem, solution: LayoutSolution, found: Evaluated) ->
 
 
 def _peak(problem: LayoutProblem, found: Evaluated) -> str:
-    totals = [rank.total for rank in found.ranks]
+    held = bytes_by_rank(problem, found)
+    totals = [rank.total for rank in held]
     fullest = totals.index(max(totals))
-    causes = sorted(found.ranks[fullest].by_cause().items(), key=lambda one: -one[1])[:TOLD_CAUSES]
+    causes = sorted(held[fullest].by_cause().items(), key=lambda one: -one[1])[:TOLD_CAUSES]
     where = f"rank {fullest} of {len(totals)}" if len(totals) > 1 else "every GPU"
     told = ", ".join(f"{cause} {in_bytes(amount)}" for cause, amount in causes)
     return (

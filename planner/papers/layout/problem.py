@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from itertools import pairwise
+from dataclasses import dataclass
+from itertools import pairwise, product
 from math import prod
 from typing import Annotated, ClassVar, Literal, Self
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import Field, PrivateAttr, field_validator, model_validator
 
 from planner.json_text import Json
 from planner.papers.layout.table import MAX_DEGREE, Bytes, Costs, Degree
@@ -175,6 +176,20 @@ def _refuse_order(shown: tuple[object, ...], places: tuple[int, ...] | list[int]
             raise fault(f"expected an ascending list, got {got}")
 
 
+@dataclass
+class Kept:
+    """What one part of a plan works out of a problem's very parts and others need too; it never tells two apart."""
+
+    parts: tuple[object, ...] = ()
+    least_step_s: float | None = None
+    """Of the best layout, as the search found it; None where it has not run, or found none."""
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Kept)
+
+    __hash__ = None  # type: ignore[assignment]
+
+
 class LayoutProblem(Document):
     """The explicit-cost form."""
 
@@ -192,14 +207,56 @@ class LayoutProblem(Document):
     )
     notes: Json = Field(default=None, description="kept, never read")
 
+    _kept: Kept = PrivateAttr(default_factory=Kept)
+
+    @property
+    def kept(self) -> Kept:
+        """What was worked out of these very parts and may be asked for again."""
+        parts = (self.launcher_rules, self.cluster, self.batch, self.model, self.search, self.costs)
+        kept = self._kept.parts
+        # The very objects: a copy with another part shares what its original kept.
+        if len(kept) != len(parts) or any(mine is not its for mine, its in zip(parts, kept, strict=True)):
+            self._kept = Kept(parts)
+        return self._kept
+
     @property
     def most_tasks(self) -> int:
-        """No layout of the search has more virtual stages times micro-batches."""
+        """No layout of the search that keeps the rules has more virtual stages times micro-batches.
+
+        Asked are rules that bind the pipeline and the batch; where no product comes near the limit, none.
+        """
         search, batch = self.search, self.batch
         stages = min(self.model.num_layers, search.pp[-1] * search.vpp[-1])
         ranks_of_a_sample = search.tp[-1] * search.cp[-1] * search.pp[-1]
         least_dp = max(1, self.cluster.num_gpus // ranks_of_a_sample)
-        return stages * (batch.global_batch_size // (search.micro_batch[0] * least_dp))
+        most = stages * (batch.global_batch_size // (search.micro_batch[0] * least_dp))
+        return most if most <= MAX_TASKS else self._most_tasks_by_rule()
+
+    def _most_tasks_by_rule(self) -> int:
+        search, num_gpus, node = self.search, self.cluster.num_gpus, self.cluster.gpus_per_node
+        heads, tokens, whole = self.model.num_heads, self.batch.sequence_length, self.batch.global_batch_size
+        degrees = [t for t in search.tp if num_gpus % t == node % t == heads % t == 0]
+        contexts = [c for c in search.cp if num_gpus % c == 0 and (c == 1 or tokens % (2 * c) == 0)]
+        samples = [b for b in search.micro_batch if whole % b == 0]
+        most = 0
+        for p, v in product(search.pp, search.vpp):
+            if num_gpus % p or not self._may_cut(p, v):
+                continue
+            for ranks in sorted({t * c * p for t, c in product(degrees, contexts)}):
+                dp, rest = divmod(num_gpus, ranks)
+                if rest:
+                    continue
+                counts = (whole // (b * dp) for b in samples if whole % (b * dp) == 0)
+                # The least micro-batch has most; interleaved ones go in whole groups of p.
+                most = max(most, p * v * next((m for m in counts if v == 1 or m % p == 0), 0))
+        return most
+
+    def _may_cut(self, pp: int, vpp: int) -> bool:
+        """Whether layers can be cut into so many stages at all, and the launcher interleaves."""
+        layers, kinds = self.model.num_layers, self.search.partitions
+        if vpp > 1 and (pp == 1 or self.launcher_rules == "deepspeed"):
+            return False
+        return ("even" in kinds and layers % (pp * vpp) == 0) or ("ends" in kinds and vpp == 1 and pp <= layers)
 
     @model_validator(mode="after")
     def _refuse_long_steps(self) -> Self:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from planner.papers.layout.evaluate import Evaluated
-from planner.papers.layout.layouts import TIE_ORDER
+from planner.papers.layout.layouts import TIE_ORDER, Layout
 from planner.papers.layout.problem import LayoutProblem
 from planner.papers.layout.step_parts import step_parts
 from planner.papers.layout.ties import EQUAL
@@ -19,6 +19,8 @@ class Losses:
 
     problem: LayoutProblem
     chosen: Evaluated
+    told: dict[Layout, str] = field(default_factory=dict)
+    """Reasons that were given already: what is on the front is often an alternative too."""
 
     @cached_property
     def _parts(self) -> dict[str, float]:
@@ -26,6 +28,11 @@ class Losses:
 
     def why(self, found: Evaluated) -> str:
         """The part of the step that grows most, as a share of the chosen step; of equally fast ones memory or ties."""
+        if found.layout not in self.told:
+            self.told[found.layout] = self._why(found)
+        return self.told[found.layout]
+
+    def _why(self, found: Evaluated) -> str:
         if found.layout == self.chosen.layout:
             return "chosen"
         if found.step_time_s <= self.chosen.step_time_s * (1 + EQUAL):

@@ -2,57 +2,52 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from planner.memory.collectives import gather_s
+from planner.papers.layout.composition import Composition, Counts, composition
 from planner.papers.layout.layouts import Groups, Layout
-from planner.papers.layout.partitions import layers_by_stage
 from planner.papers.layout.problem import LayoutProblem, Recompute
 from planner.papers.layout.table import Kind, Row
 
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """By virtual stage, chunk * pp + rank: seconds of one micro-batch, hops included, and the layers of each kind.
-
-    ``layers`` counts the embedding and the head as layers of their own kinds.
-    """
+    """By virtual stage, chunk * pp + rank: seconds of one micro-batch, hops included, and what it holds."""
 
     forward_s: tuple[float, ...]
     backward_s: tuple[float, ...]
-    layers: tuple[dict[Kind, int], ...]
+    held: Composition
+
+    @property
+    def layers(self) -> tuple[Counts, ...]:
+        """Of each kind."""
+        return self.held.layers
 
 
 def stages(problem: LayoutProblem, layout: Layout, sizes: Groups) -> Stages:
     """Times of every virtual stage of a layout that keeps the rules."""
-    layers = stage_layers(problem, layout)
-    rows = {kind: problem.costs.by_key[layout.row_key(kind)] for kind in {kind for held in layers for kind in held}}
-    times = {kind: layer_times_s(problem, layout, sizes, row) for kind, row in rows.items()}
+    held = composition(problem.model.layers, layout.partition, layout.pp)
+    times = {
+        kind: layer_times_s(problem, layout, sizes, problem.costs.by_key[layout.row_key(kind)]) for kind in held.kinds
+    }
     hop = hop_s(problem, layout, sizes)
-    # Most stages hold the same.
-    alike: dict[tuple[tuple[Kind, int], ...], tuple[float, float]] = {}
-    forward, backward = [], []
-    for held in layers:
-        key = tuple(held.items())
-        if key not in alike:
-            alike[key] = (
-                sum(count * times[kind][0] for kind, count in key) + hop,
-                sum(count * times[kind][1] for kind, count in key) + hop,
-            )
-        x, y = alike[key]
-        forward.append(x)
-        backward.append(y)
-    forward[-1] = sum(count * times[kind][0] for kind, count in layers[-1].items()) + 0.0
-    backward[0] = sum(count * times[kind][1] for kind, count in layers[0].items()) + 0.0
-    return Stages(tuple(forward), tuple(backward), layers)
+    different = [_layers_s(counts, times) for counts in held.different]
+    forward = [different[place][0] + hop for place in held.which]
+    backward = [different[place][1] + hop for place in held.which]
+    forward[-1] = different[held.which[-1]][0] + 0.0
+    backward[0] = different[held.which[0]][1] + 0.0
+    return Stages(tuple(forward), tuple(backward), held)
 
 
-def stage_layers(problem: LayoutProblem, layout: Layout) -> tuple[dict[Kind, int], ...]:
-    """Layers of each kind of every virtual stage; the embedding joins the first, the head the last."""
-    layers = layers_by_stage(problem, layout.partition)
-    layers[0]["embedding"] = 1
-    layers[-1]["head"] = 1
-    return tuple(layers)
+def _layers_s(counts: Counts, times: Mapping[Kind, tuple[float, float]]) -> tuple[float, float]:
+    """Forward and backward of so many layers of each kind."""
+    forward = backward = 0.0
+    for kind, count in counts.items():
+        forward += count * times[kind][0]
+        backward += count * times[kind][1]
+    return forward, backward
 
 
 def layer_times_s(

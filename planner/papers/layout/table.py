@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Annotated, Literal, Self
 
-from pydantic import Field, PrivateAttr, model_validator
+from pydantic import AfterValidator, Field, PrivateAttr, model_validator
 
 from planner.attribution import Sources
 from planner.derivation.bytes_per_parameter import BytesPerParameter
@@ -23,9 +23,24 @@ MAX_ROWS = 100_000
 MAX_DEGREE = 10**6
 """Three of them multiply to what 64 bits hold."""
 
-Seconds = Annotated[float, Field(ge=0, le=1e15)]
-Bytes = Annotated[float, Field(ge=0, le=1e24)]
+MOST_BYTES = 1e24
+LEAST = 1e-30
+"""Of what is not zero. Products of a few such figures, and one over them, are still numbers."""
+
+
+def _refuse_tiny(value: float) -> float:
+    if 0 < value < LEAST:
+        raise fault(f"expected 0 or at least {LEAST:g}, got {value:g}", code="out_of_range")
+    return value
+
+
+NotTiny = AfterValidator(_refuse_tiny)
+
+Seconds = Annotated[float, Field(ge=0, le=1e15), NotTiny]
+Bytes = Annotated[float, Field(ge=0, le=MOST_BYTES), NotTiny]
+Params = Annotated[float, Field(ge=0, le=1e18), NotTiny]
 Degree = Annotated[int, Field(ge=1, le=MAX_DEGREE)]
+ModuleName = Annotated[str, Field(min_length=1, max_length=100)]
 
 
 class Row(Document):
@@ -43,8 +58,8 @@ class Row(Document):
     comm_forward_s: Seconds = Field(description="of tp, cp and ep, as far as it shows")
     comm_backward_s: Seconds = Field(description="of tp, cp and ep, as far as it shows")
     selective_s: Seconds = Field(description="of selective recomputation")
-    params: Annotated[float, Field(ge=0, le=1e18)] = Field(description="on one GPU, after tp")
-    expert_params: Annotated[float, Field(ge=0, le=1e18)] = Field(description="on one GPU, after ep and etp")
+    params: Params = Field(description="on one GPU, after tp")
+    expert_params: Params = Field(description="on one GPU, after ep and etp")
     kept_bytes: Bytes = Field(description="activations that the backward needs")
     selective_bytes: Bytes = Field(description="of them, held under selective recomputation")
     input_bytes: Bytes = Field(description="of them, held under full recomputation")
@@ -107,8 +122,8 @@ class Tiers(Hops):
 class BytesSent(Document):
     """Bytes of one parameter on the wire."""
 
-    param: Annotated[float, Field(ge=0, le=1e6)]
-    grad: Annotated[float, Field(ge=0, le=1e6)]
+    param: Annotated[float, Field(ge=0, le=1e6), NotTiny]
+    grad: Annotated[float, Field(ge=0, le=1e6), NotTiny]
 
 
 class Overlap(Document):
@@ -148,6 +163,10 @@ class Costs(Document):
     )
     communicator_bytes: Bytes = Field(
         default=0.0, description="for each group of more than one rank: tp, cp, pp, dense data, ep, etp"
+    )
+
+    selective: Many[ModuleName] | None = Field(
+        default=None, description="what selective recomputation runs again, as launchers are told it; null: not said"
     )
 
     _index: Index = PrivateAttr(default_factory=Index)

@@ -13,13 +13,8 @@ from planner.papers.layout.stage_times import Stages, sharing_s
 def tail_s(problem: LayoutProblem, layout: Layout, sizes: Groups, held: Stages, ranks: Sequence[Rank]) -> float:
     """Seconds after the pipeline, on the slowest rank; a collective hides behind the rank's share of a micro-batch."""
     costs, z, overlap = problem.costs, layout.zero_stage, problem.costs.overlap.dp
-    slowest, seen = 0.0, set[tuple[float, ...]]()
+    slowest = 0.0
     for rank in ranks:
-        # Most ranks hold the same and work as long.
-        key = (rank.params, rank.experts, *(held.forward_s[k] + held.backward_s[k] for k in rank.stages))
-        if key in seen:
-            continue
-        seen.add(key)
         tail = 0.0
         if z <= 1:
             scatter = sharing_s(problem, sizes, rank.params, rank.experts, costs.comm_bytes.grad)

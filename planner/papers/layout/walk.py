@@ -43,26 +43,40 @@ class RankBytes(NamedTuple):
 
 def rank_bytes(
     problem: LayoutProblem, layout: Layout, sizes: Groups, held: Stages, ranks: Sequence[Rank]
-) -> Iterator[RankBytes]:
-    """What each of the ranks holds."""
-    costs = problem.costs
-    rows = {kind: costs.by_key[layout.row_key(kind)] for kind in {kind for rank in ranks for kind in rank.kinds}}
+) -> tuple[RankBytes, ...]:
+    """What each pipeline rank holds, in order."""
+    each = dict(_bytes(problem, layout, sizes, held, [(rank, rank.places) for rank in ranks]))
+    return tuple(each[place] for place in range(layout.pp))
+
+
+def fullest_bytes(problem: LayoutProblem, layout: Layout, sizes: Groups, held: Stages, ranks: Sequence[Rank]) -> float:
+    """What the fullest pipeline rank holds: of ranks that are alike, with equal chunks, none more than the first."""
+    which = held.held.which
+    asked = [
+        (rank, rank.places[:1] if len({which[stage] for stage in rank.stages}) == 1 else rank.places) for rank in ranks
+    ]
+    return max([one.total for _, one in _bytes(problem, layout, sizes, held, asked)])
+
+
+def _bytes(
+    problem: LayoutProblem, layout: Layout, sizes: Groups, held: Stages, asked: Sequence[tuple[Rank, tuple[int, ...]]]
+) -> Iterator[tuple[int, RankBytes]]:
+    """Of ranks that are alike those that are asked for, with their places."""
+    costs, composed = problem.costs, held.held
+    rows = {kind: costs.by_key[layout.row_key(kind)] for kind in composed.kinds}
     stored = {kind: stored_bytes(row, layout.recompute) for kind, row in rows.items()}
-    by_stage = [sum(count * stored[kind] for kind, count in layers.items()) for layers in held.layers]
+    more = {kind: row.kept_bytes - stored[kind] + row.workspace_bytes for kind, row in rows.items()}
+    different = [sum([count * stored[kind] for kind, count in layers.items()]) for layers in composed.different]
     group_ranks = (layout.tp, layout.cp, layout.pp, sizes.dense_ranks, layout.ep, layout.etp)
     communicators = float(communicator_bytes(costs.communicator_bytes, group_ranks))
-    fragmented = costs.fragmentation
-    # Most ranks hold the same and differ in what is in flight alone.
-    alike: dict[Rank, tuple[States, float]] = {}
-    for place, rank in enumerate(ranks):
-        key = rank._replace(stages=range(0))
-        if key not in alike:
-            more = (rows[kind].kept_bytes - stored[kind] + rows[kind].workspace_bytes for kind in rank.kinds)
-            alike[key] = rank_states(problem, layout, sizes, rank), max(more)
-        (weights, gradients, optimizer), transient = alike[key]
-        activations = peak_bytes(layout, sizes.num_micro_batches, place, [by_stage[k] for k in rank.stages])
-        lost = float(fragmentation_bytes(fragmented, activations, transient))
-        yield RankBytes(weights, gradients, optimizer, activations, transient, lost, communicators)
+    for rank, places in asked:
+        states = rank_states(problem, layout, sizes, rank)
+        transient = max([more[kind] for kind in rank.kinds])
+        by_chunk = [different[composed.which[stage]] for stage in rank.stages]
+        for place in places:
+            activations = peak_bytes(layout, sizes.num_micro_batches, place, by_chunk)
+            lost = float(fragmentation_bytes(costs.fragmentation, activations, transient))
+            yield place, RankBytes(*states, activations, transient, lost, communicators)
 
 
 def rank_states(problem: LayoutProblem, layout: Layout, sizes: Groups, rank: Rank) -> States:

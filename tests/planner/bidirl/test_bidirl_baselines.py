@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 from bidirl_cases import changed, document, layout, linear, problem, small
 
+from planner.comparison import compare_document
+from planner.envelope import dump_model
 from planner.errors import InfeasibleError
 from planner.paper import Baseline
 from planner.papers.bidirl.baselines import baselines
@@ -20,6 +22,7 @@ from planner.papers.bidirl.solution import POLICIES, BidirlSolution
 from planner.papers.bidirl.split_figures import figures_of
 from planner.papers.bidirl.splits import Split
 from planner.papers.bidirl.sweep import even_split, worst_split
+from planner.plan import Options
 from solvers.report import Limits
 
 
@@ -50,6 +53,26 @@ def test_the_first_case_is_told_beside_its_baselines() -> None:
     assert found["worst_split"].note.startswith("2+6 GPUs, tp2 and fsdp2; run of 8350 s, 2.110 of the plan's")
     for name in ("half_split", "paper_planner"):
         assert found[name].objective == 210
+
+
+def test_steps_are_set_beside_the_step_of_the_plan_and_objectives_beside_its_objective() -> None:
+    """On policy without lending a step takes 2 + 210 + 160 s, which is what (1), 210 s, does not say."""
+    switch = {
+        "rollout_on_train": {"in_s": 300, "out_s": 5},
+        "train_on_rollout": {"in_s": 300, "out_s": 5, "grad_s": 1},
+    }
+    one = problem(staleness=0, costs__colocated_switch_s=20, costs__switch=switch)
+    found = by_name(one)
+    for name in (*(policy for policy in POLICIES if policy != "half_split"), "rlinf_style"):
+        assert found[name].beside == pytest.approx(372), name
+    for name in ("half_split", "paper_planner", "worst_split"):
+        assert found[name].beside is None
+    compared = compare_document(dump_model(one), Options())
+    ratios = {baseline.name: compared.ratio(baseline) for baseline in compared.baselines}
+    assert ratios["no_borrow"] == pytest.approx(1)
+    # 110 s of rollout and 85 of training on all 8, and twice 20.
+    assert ratios["colocated"] == ratios["rlinf_style"] == pytest.approx(235 / 372)
+    assert ratios["worst_split"] == pytest.approx(410 / 210)
 
 
 def test_what_is_no_answer_of_the_problem_says_so_and_the_others_have_a_split() -> None:

@@ -46,6 +46,16 @@ def test_the_page_s_problem_warns_of_stale_batches_alone() -> None:
     assert warned()["stale_batches"].startswith("batches are up to 1 version old")
 
 
+def test_gigabytes_and_milliseconds_are_doubted() -> None:
+    """60 for 60 GB; a rollout of at best 10 + 400,000 / 3 s beside a training of 310 s at 6 + 2 GPUs."""
+    assert warned(**{TRAIN: [layout("fsdp2", 2, linear(10, 300), 60)]})["doubtful_unit"] == (
+        '"fsdp2" holds 60 bytes: memory_bytes is in bytes'
+    )
+    found = warned(**{ROLLOUT: [layout("tp2", 2, linear(10, 400_000))]})
+    assert found["doubtful_unit"].startswith("one role takes 133,343 s and the other 310 s")
+    assert next(iter(found)) == "doubtful_unit"
+
+
 def test_nothing_is_stale_on_policy_and_a_share_below_one() -> None:
     assert "stale_batches" not in warned(staleness=0.0, objective="period")
     assert warned(staleness=0.25, objective="period")["stale_batches"].startswith("25.00 % of a batch")

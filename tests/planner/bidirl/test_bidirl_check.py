@@ -6,9 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from bidirl_cases import layout, linear, problem
+from bidirl_cases import FOUR_B, layout, linear, problem
 
 from planner.envelope import dump_model
+from planner.errors import BadInputError
 from planner.findings import MAX_LISTED
 from planner.papers.bidirl.check import VIOLATIONS, check
 from planner.papers.bidirl.engines import solve
@@ -92,11 +93,13 @@ WRONG: dict[str, Callable[[], tuple[BidirlProblem, Document]]] = {
     "reported_objective": lambda: spoiled("objective_s", 209.9),
     "reported_period": lambda: spoiled("period_s", 210.0),
     "reported_lambda": lambda: spoiled("lambda_pipe_groups_per_s", 64 / 160),
+    "reported_bound": lambda: spoiled("fractional_bound_s", 185 * (1 + 1e-6)),
     "split_not_best": lambda: (PAGE, decided(6, 2, s=310.0)),
     "fractional_bound_above_objective": lambda: spoiled("fractional_bound_s", 210.1),
     "threshold": lambda: spoiled("thresholds.min_missing_groups", 8),
     "simulation": lambda: spoiled("simulation.no_borrow.makespan_s", 4400 * (1 + 2e-7)),
     "policy_not_best": lambda: spoiled("policy", "no_borrow"),
+    "incomplete": lambda: spoiled("fractional_bound_s", None),
 }
 
 
@@ -128,6 +131,12 @@ def test_every_code_is_provoked_here() -> None:
         ("simulation.opportunistic.rollout_pool_lent", 1, "simulation.opportunistic.rollout_pool_lent"),
         ("policy", "bidirectional", "policy"),
         ("policy", "opportunistic", "policy"),
+        ("fractional_bound_s", 210.0, "fractional_bound_s"),
+        ("fractional_bound_s", -5.0, "fractional_bound_s"),
+        ("fractional_bound_s", 185 * (1 - 2e-5), "fractional_bound_s"),
+        ("thresholds", None, "thresholds"),
+        ("policy", None, "policy"),
+        ("simulation", None, "simulation"),
     ],
 )
 def test_a_wrong_figure_is_refuted_where_it_stands(path: str, value: object, where: str) -> None:
@@ -207,6 +216,43 @@ def test_what_is_only_rounding_is_no_violation() -> None:
 
 def test_nothing_but_the_split_has_to_be_stated() -> None:
     assert codes(PAGE, decided(4, 4, s=210.0)) == []
+
+
+def test_a_row_of_the_replay_may_not_get_lost() -> None:
+    document = plan_of(PAGE)
+    del document["simulation"]["colocated"]
+    assert codes(PAGE, document) == ["incomplete"]
+
+
+def test_thresholds_are_written_where_there_are_none() -> None:
+    """7,700 s in repay no backlog of at most 210 s; a file without the key is refused, as it might have been lost."""
+    switch = FOUR_B | {"rollout_on_train": {"in_s": 7700, "out_s": 5.59}}
+    given = problem(costs__switch=switch)
+    document = plan_of(given)
+    assert document["thresholds"] == {"min_missing_groups": None, "min_remaining_chunks": 10}
+    del document["thresholds"]["min_missing_groups"]
+    with pytest.raises(BadInputError, match="min_missing_groups"):
+        validate(BidirlSolution, document)
+
+
+def test_a_policy_that_lends_where_no_backlog_repays_it_is_refuted() -> None:
+    """The replay of kind lengths takes its tail for divisible: rollout_on_train ends first, and (5) never holds."""
+    tail = {
+        "kind": "lengths",
+        "prompt_tokens": 1,
+        "prefill_s_per_token": 0.0,
+        "mean_response_tokens": 100.0,
+        "concurrency": 512,
+        "step_base_s": 0.1,
+        "step_per_sequence_s": 0.0,
+    }
+    # 512 sequences at once on a replica: every batch takes 2048 steps of 0.1 s on any number of replicas.
+    given = problem(costs__rollout_layouts=[layout("tp2", 2, tail)])
+    document = plan_of(given)
+    rows = document["simulation"]
+    assert rows["rollout_on_train"]["makespan_s"] < rows["no_borrow"]["makespan_s"]
+    assert (document["thresholds"]["min_missing_groups"], document["policy"]) == (None, "no_borrow")
+    assert codes(given, document | {"policy": "rollout_on_train"}) == ["policy_not_best"]
 
 
 def test_findings_are_listed_up_to_a_limit() -> None:

@@ -146,8 +146,8 @@ def test_experts_of_megatron_are_over_as_many_ranks_as_divide_them() -> None:
 
 def test_candidates_are_powers_of_two_on_two_nodes_at_most_that_divide_the_model() -> None:
     found = {each.id: each.gpus for each in rollout_candidates(rollout(), LLAMA, 8)}
-    # tp 1 to 8 within a node, pp 1 to 16 of 32 layers, at most 16 GPUs: 5 + 4 + 3 + 2.
-    assert len(found) == 14
+    # tp 1 to 16 of 32 heads, pp 1 to 16 of 32 layers, at most 16 GPUs: 5 + 4 + 3 + 2 + 1.
+    assert len(found) == 15
     assert set(found.values()) == {1, 2, 4, 8, 16}
     assert [each.id for each in train_candidates(train(), LLAMA, 8)] == ["fsdp1", "fsdp2", "fsdp4", "fsdp8", "fsdp16"]
     assert [each.id for each in rollout_candidates(rollout(tp=[3, 4], pp=[1, 5]), LLAMA, 8)] == ["tp4"]

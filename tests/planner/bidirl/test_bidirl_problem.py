@@ -89,7 +89,7 @@ def rollout(time: dict[str, Any]) -> list[dict[str, Any]]:
             "simulation.responses.tokens",
         ),
         (
-            {"simulation": {"steps": 100_000, "responses": DRAWN}, "batch__prompt_groups": 1000},
+            {"simulation": {"steps": 20_000, "responses": DRAWN}, "batch__prompt_groups": 10_000},
             "too_large",
             "simulation.batches",
         ),

@@ -145,7 +145,7 @@ def test_layouts_and_thousands_of_nemo_rl_are_read() -> None:
 
 
 def test_another_table_is_refused_by_the_column_it_lacks() -> None:
-    with pytest.raises(BadInputError, match=r"line 2: expected a table with the columns step, .*: no step") as caught:
+    with pytest.raises(BadInputError, match=r"line 1: expected a table with the columns step, .*: no step") as caught:
         read_step_times(TABLES / "nemo_rl_perf_summary_line54.csv", "log")
     assert (caught.value.code, caught.value.where) == ("missing_field", "log")
 

@@ -12,7 +12,7 @@ from planner.papers.bidirl.policies import RULES, recommended, replayed
 from planner.papers.bidirl.replay.lending import helped_end_s, lends_rollout_pool, lends_train_pool
 from planner.papers.bidirl.replay.outcome import Span, step_period_s
 from planner.papers.bidirl.replay.setting import Setting, Stage, Switch
-from planner.papers.bidirl.solution import PLANNED, POLICIES, Policy
+from planner.papers.bidirl.solution import PLANNED, POLICIES, Policy, Thresholds
 
 EVERY = [policy for policy in POLICIES if policy != "half_split"]
 LENDING: list[Policy] = ["rollout_on_train", "train_on_rollout", "bidirectional", "opportunistic"]
@@ -112,6 +112,8 @@ def test_with_lending_it_is_what_the_ticks_of_a_clock_give(policy: Policy) -> No
 
 # What lending does.
 
+BOTH_PAY = Thresholds(min_missing_groups=1, min_remaining_chunks=1)
+
 
 def test_lending_by_the_rules_never_makes_a_run_longer_but_lending_wherever_it_can_does() -> None:
     quicker = slower = 0
@@ -121,7 +123,7 @@ def test_lending_by_the_rules_never_makes_a_run_longer_but_lending_wherever_it_c
         alone_s = runs["no_borrow"].makespan_s
         for policy in PLANNED:
             assert runs[policy].makespan_s <= alone_s * (1 + 1e-9), f"{policy}, seed {seed}"
-        quicker += runs[recommended(runs)].makespan_s < alone_s * 0.9
+        quicker += runs[recommended(runs, BOTH_PAY)].makespan_s < alone_s * 0.9
         slower += runs["opportunistic"].makespan_s > runs["bidirectional"].makespan_s * (1 + 1e-9)
     assert quicker > 200
     assert slower > 0
@@ -131,9 +133,21 @@ def test_of_equal_runs_the_policy_that_lends_least_is_recommended() -> None:
     one_pool = replace(five_and_three(), rollout=Stage(5, 4.0, 240.0, 0.005), train=Stage(3, 6.0, 160.0))
     runs = {policy: replayed(one_pool, policy) for policy in PLANNED}
     assert len({run.makespan_s for run in runs.values()}) == 1
-    assert recommended(runs) == "no_borrow"
+    assert recommended(runs, BOTH_PAY) == "no_borrow"
     both = {policy: replayed(five_and_three(), policy) for policy in PLANNED}
-    assert recommended(both) == "bidirectional"
+    assert recommended(both, BOTH_PAY) == "bidirectional"
+
+
+@pytest.mark.parametrize(
+    ("groups", "chunks", "policy"),
+    [(None, 1, "train_on_rollout"), (1, None, "rollout_on_train"), (None, None, "no_borrow")],
+)
+def test_a_direction_without_a_threshold_is_never_recommended(
+    groups: int | None, chunks: int | None, policy: Policy
+) -> None:
+    """Of golden case 5, where bidirectional ends first and each direction alone before no_borrow."""
+    runs = {policy: replayed(five_and_three(), policy) for policy in PLANNED}
+    assert recommended(runs, Thresholds(min_missing_groups=groups, min_remaining_chunks=chunks)) == policy
 
 
 def test_a_loan_that_gains_as_much_as_it_costs_is_not_made() -> None:

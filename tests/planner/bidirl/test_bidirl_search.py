@@ -216,3 +216,11 @@ def test_tables_name_the_replicas_they_lack() -> None:
         solve(problem(changed(costs__train_layouts=[layout("t", 2, table)])), None, Limits())
     assert raised.value.code == "time_not_in_table"
     assert "train layout t 1, 2, 3" in raised.value.message
+
+
+def test_what_was_tried_in_vain_is_named_and_one_gpu_is_one() -> None:
+    """Replicas of 2 do not tile nodes of 7, however many: nodes of 8 would do, and are not among what is tried."""
+    with pytest.raises(InfeasibleError, match=r"none of these alone makes one possible: idle GPUs, more GPUs up to 16"):
+        solve(problem(cluster__gpus_per_node=7), None, Limits())
+    with pytest.raises(InfeasibleError, match=r"possible with 1 idle GPU or 10 GPUs"):
+        solve(problem(cluster__gpus=9), None, Limits())

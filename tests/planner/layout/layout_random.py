@@ -23,6 +23,10 @@ LISTS = {
 }
 
 
+OF_ENDS = ("forward_s", "backward_s", "comm_forward_s", "comm_backward_s", "params")
+"""What an end of the model may cost."""
+
+
 def random_problem(rng: Random) -> LayoutProblem:
     """Some thousand combinations at most; half have no layout that keeps the rules and fits."""
     moe = rng.random() < 0.4
@@ -77,6 +81,8 @@ def _costs(rng: Random, moe: bool) -> Json:
     step = rng.choice([1.0, 0.1, None])
     scale = rng.choice([0.0, 1.0])
     holes = rng.choice([0.0, 0.0, 0.1])
+    # Both ends of nothing: then hops alone tell the first rank from the last.
+    bare_ends = rng.random() < 0.4
 
     def seconds(most: int) -> float:
         return rng.random() * most if step is None else rng.randint(0, most) * step
@@ -105,6 +111,8 @@ def _costs(rng: Random, moe: bool) -> Json:
                     "workspace_bytes": float(rng.choice([0, 0, 2])),
                 }
             )  # fmt: skip
+            if bare_ends and kind in ("embedding", "head"):
+                rows[-1].update(dict.fromkeys(OF_ENDS, 0.0))
     return {
         "rows": rows,
         "collectives": {"intra": link(), "inter": link() | {"beta_of": rng.choice(["ring", "gpu"])}},

@@ -54,10 +54,12 @@ def test_equal_stages_with_a_heavy_head_ask_for_other_partitions() -> None:
     assert "uneven_stages" not in warned(G3)
 
 
-def test_megatron_needs_a_flag_for_two_interleaved_stages() -> None:
+def test_megatron_interleaves_two_stages_only_where_messages_overlap() -> None:
     document = changed(G1, search={"pp": [2], "vpp": [2]})
     assert "interleave_two_stages" not in warned(document)
-    assert "--overlap-p2p-communication" in warned(document | {"launcher_rules": "megatron"})["interleave_two_stages"]
+    assert (
+        "--no-overlap-p2p-communication" in warned(document | {"launcher_rules": "megatron"})["interleave_two_stages"]
+    )
 
 
 def test_overlap_stated_at_either_end_is_named_where_something_hangs_on_it() -> None:

@@ -6,6 +6,7 @@ from itertools import product
 from random import Random
 from typing import Any
 
+import numpy as np
 import pytest
 from layout_cases import G1, G2, G3, G6, G7, G8, Document, layers, problem, row, x
 from layout_random import random_problem
@@ -13,10 +14,12 @@ from layout_random import random_problem
 from planner.envelope import dump_model
 from planner.errors import InfeasibleError
 from planner.papers.layout.check import VIOLATIONS, check
+from planner.papers.layout.checks.counts import FEW
 from planner.papers.layout.checks.decision import Decision
 from planner.papers.layout.checks.figures import METRICS, figures
 from planner.papers.layout.checks.graph import Shape, graph_of
 from planner.papers.layout.checks.legality import faults, first_rule
+from planner.papers.layout.checks.repeated import Repeated, pipeline_of
 from planner.papers.layout.checks.rules import partitions as partitions_again
 from planner.papers.layout.checks.stages import groups_of
 from planner.papers.layout.engines import solve
@@ -36,8 +39,9 @@ LISTED: Document = {
     "combinations": None,
     "legal": None,
     "excluded": None,
+    "rule": "zero3",
 }
-"""What a plan says beside its layout, left out."""
+"""What a plan says beside its layout, left out, as a baseline does."""
 
 
 def plan_of(document: Document) -> Document:
@@ -163,9 +167,18 @@ def front_with_a_beaten_row() -> tuple[Document, Document]:
 
 def second_chosen() -> tuple[Document, Document]:
     """G1 with its second best layout for the best."""
-    second = dict(plan_of(G1)["alternatives"][0])
-    del second["reason"], second["ratio"]
-    return G1, second | LISTED
+    plan = plan_of(G1)
+    rows = [plan["pareto"][0], *plan["alternatives"]]
+    rows = [one | {"reason": "bubble +9.00 %", "ratio": one["step_time_s"] / rows[1]["step_time_s"]} for one in rows]
+    second = {name: value for name, value in rows[1].items() if name not in ("reason", "ratio")}
+    others = [rows[0], rows[2]]
+    neighbours = [
+        {"field": "pp", "value": one["pp"]}
+        | {name: one[name] for name in ("reason", "ratio", "step_time_s", "peak_memory_bytes")}
+        for one in others
+    ]
+    front = [rows[0], rows[1] | {"reason": "chosen"}, rows[2] | {"reason": "bubble +9.00 %; 18 GB less"}]
+    return G1, plan | second | {"alternatives": others, "pareto": front, "neighbours": neighbours}
 
 
 def listed(name: str, **changes: Any) -> tuple[Document, Document]:
@@ -257,6 +270,95 @@ def test_an_alternative_that_a_small_search_offers_is_not_missing(kept: slice) -
 def test_the_reason_of_the_chosen_row_of_the_front_is_that_it_is_chosen() -> None:
     document, plan = listed("pareto", reason="bubble +7 %")
     assert codes(document, plan) == ["reason_mismatch"]
+
+
+@pytest.mark.parametrize(
+    ("name", "left", "code"),
+    [
+        ("alternatives", [], "alternatives"),
+        ("pareto", [], "pareto"),
+        ("neighbours", [], "neighbour"),
+        ("combinations", None, "count_mismatch"),
+        ("legal", None, "count_mismatch"),
+        ("excluded", None, "count_mismatch"),
+    ],
+)
+def test_the_plan_of_a_search_leaves_nothing_out(name: str, left: Any, code: str) -> None:
+    assert codes(G1, plan_of(G1) | {name: left}) == [code]
+
+
+def test_alternatives_are_as_many_as_the_counts_leave_where_nothing_is_counted_again() -> None:
+    """2,001 sizes of micro-batch, of which 1, 2 and 4 divide 8 / d of some stages: none but 1 has a price."""
+    document = degrees(G1, pp=[1, 2, 4], micro_batch=list(range(1, 2002)))
+    plan = plan_of(document)
+    assert plan["combinations"] > FEW
+    assert codes(document, plan | {"alternatives": plan["alternatives"][:1]}) == ["alternatives"]
+
+
+@pytest.mark.parametrize("reason", ["", "none", "compute", "compute +99", "bubble +16.67 %; 36 GB"])
+def test_a_reason_has_one_of_its_forms(reason: str) -> None:
+    assert codes(*listed("alternatives", reason=reason)) == ["reason_mismatch"]
+
+
+@pytest.mark.parametrize("words", ["", "; 53 GB less", "; 54 GB more"])
+def test_the_memory_that_a_row_of_the_front_saves_is_counted_again(words: str) -> None:
+    """G1: 76 GB, and 22 GB on four stages."""
+    plan = plan_of(G1)
+    *front, last = plan["pareto"]
+    part = last["reason"].removesuffix("; 54 GB less")
+    assert part != last["reason"]
+    assert codes(G1, plan | {"pareto": [*front, last | {"reason": part + words}]}) == ["reason_mismatch"]
+
+
+def test_neighbours_stand_in_the_order_of_ties() -> None:
+    plan = plan_of(G6)
+    assert codes(G6, plan | {"neighbours": plan["neighbours"][::-1]}) == ["neighbour"]
+
+
+@pytest.mark.parametrize(("pp", "vpp", "micro_batches"), [(1, 1, 60), (2, 1, 61), (4, 1, 200), (2, 3, 40), (3, 2, 90)])
+def test_a_long_pipeline_ends_when_the_graph_of_all_its_tasks_does(pp: int, vpp: int, micro_batches: int) -> None:
+    rng = np.random.default_rng(0)
+    shape = Shape(pp, vpp, micro_batches)
+    # Times at random, some of them zero, and all alike.
+    times = rng.random((2, pp * vpp, 5)) * rng.integers(0, 2, (2, pp * vpp, 5))
+    times[:, :, 0] = 1
+    stored = rng.random(pp * vpp)
+    graph, repeated = graph_of(shape), pipeline_of(shape)
+    assert isinstance(repeated, Repeated)
+    assert repeated.longest_paths(*times) == pytest.approx(graph.longest_paths(*times), rel=1e-13)
+    assert repeated.peaks(stored) == pytest.approx(graph.peaks(stored), rel=1e-13)
+
+
+@pytest.mark.parametrize("cost", [0, 10**18], ids=["period by period", "by powers"])
+def test_both_ways_through_many_periods_agree(cost: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("planner.papers.layout.checks.repeated.STEP_COST", cost)
+    shape = Shape(4, 2, 100)
+    times = np.random.default_rng(1).random((2, 8, 3))
+    assert pipeline_of(shape).longest_paths(*times) == pytest.approx(graph_of(shape).longest_paths(*times), rel=1e-13)
+
+
+def test_as_many_micro_batches_as_are_read_are_checked_through_few() -> None:
+    """Two ranks of 1 + 2 s: (990,000 + 1) * 3 s; of a pipeline of that length nothing is laid out task by task."""
+    shape = Shape(2, 1, 990_000)
+    repeated = pipeline_of(shape)
+    assert isinstance(repeated, Repeated)
+    assert repeated.graph.shape.num_micro_batches < 10
+    assert repeated.longest_paths(np.full((2, 1), 1.0), np.full((2, 1), 2.0)) == [990_001 * 3.0]
+
+
+def test_ends_that_cost_alike_are_told_apart_by_their_hops() -> None:
+    """X with ends of nothing, ZeRO 2, 20 bytes of a parameter gathered and half hidden, hops of 0.5 s.
+
+    Gather of 2e9 parameters over two ranks: 20 * 2e9 / 2 * 1e-10 = 2 s; the first rank forwards 2 * 1 + 0.5 s, half of
+    which hides 1.25 s, the last 2 s, which hides 1 s: 1 s is left.
+    """
+    document = x(
+        search={"pp": [2], "zero_stage": [2]},
+        costs__overlap={"dp": 0.5, "p2p": 0},
+        costs__comm_bytes={"param": 20, "grad": 4},
+        costs__p2p__intra={"alpha_s": 0.5, "beta_s_per_byte": 0},
+    )
+    assert plan_of(document)["tail_s"] == pytest.approx(1.0, rel=1e-12)
 
 
 def test_no_more_alternatives_are_listed_than_are_kept() -> None:

@@ -39,6 +39,7 @@ LOG = Path(__file__).parents[2] / "data" / "nccl_logs" / "aws_line268.log"
 EXAMPLES = Path(__file__).parents[3] / "planner" / "papers" / "layout" / "examples"
 H100S = {"preset": "dgx-h100", "nodes": 2, "tiers": {"fabric": {"latency_s": 1e-5}}}
 NETWORK = {"bandwidth_bytes_per_s": 50e9, "latency_s": 1e-5}
+BATCH = {"global_batch_size": 48, "sequence_length": 8192}
 
 
 def document(**changes: Any) -> dict[str, Any]:
@@ -206,7 +207,7 @@ def test_lists_left_out_are_what_model_cluster_and_launcher_admit() -> None:
     search = problem(launcher_rules="megatron").search
     assert search.tp == (1, 2, 4, 8)
     assert search.cp == (1, 2, 4)  # 2,048 tokens at least
-    assert search.pp == (1, 2, 4, 8, 16)  # powers of two that divide 16 ranks
+    assert search.pp == (1, 2, 4, 8, 16)  # what divides 16 ranks
     assert search.vpp == (1, 2, 4, 8)  # 32 layers over 2, 4, 8 or 16 stages
     assert search.ep == search.etp == (1,)
     assert search.zero_stage == (0, 1, 3)
@@ -288,7 +289,7 @@ def test_fewer_gpus_are_told_in_whole_nodes(cluster: dict[str, Any], field: str,
     found = derived(document(search=few, batch=batch, derive={"cluster": cluster, "profile": "h100-sxm"}))
     with pytest.raises(InfeasibleError) as raised:
         solve(found.problem, None, Limits())
-    assert raised.value.relaxation == Relaxation("cluster.num_gpus", 36, proven=True)
+    assert raised.value.relaxation == Relaxation("cluster.num_gpus", 36, proven=True, smaller=True)
     posed = SimpleNamespace(relaxable=found.relaxable, multiples=found.multiples)
     told = _in_terms_of_the_file(raised.value, posed)  # type: ignore[arg-type]
     assert told.where == field
@@ -411,3 +412,48 @@ def test_examples_are_priced_solved_and_confirmed(name: str) -> None:
     # no device multiplies faster than it can: 6 FLOPs a parameter and token
     model = load_model(str(json.loads((EXAMPLES / f"{name}.json").read_text())["derive"]["model"]))
     assert 6 * model.active_parameters * solution.tokens_per_s_per_gpu < 0.8 * 989e12
+
+
+# --- one node, units, lists that no model admits --------------------------------------------------------------------
+
+
+def test_a_model_with_experts_is_planned_on_one_node() -> None:
+    found = problem(derive={"model": "mixtral-8x7b", "cluster": "dgx-h100"}, search={"ep": [1, 8], "etp": [1]})
+    assert {each.ep for each in found.costs.rows if each.kind == "moe"} == {1, 8}
+
+
+@pytest.mark.parametrize("typed", [50, 400])
+def test_a_bandwidth_in_another_unit_than_bytes_is_refused(typed: float) -> None:
+    tiers = {"fabric": {"latency_s": 1e-5, "bandwidth_bytes_per_s": typed}}
+    error = refused(derive={"cluster": {"preset": "dgx-h100", "nodes": 2, "tiers": tiers}})
+    assert error.where == "derive.cluster.tiers.fabric.bandwidth_bytes_per_s"
+
+
+def test_a_stated_link_inside_the_node_is_said_not_to_be_read() -> None:
+    tiers = {"fabric": {"latency_s": 1e-5}, "node": {"bandwidth_bytes_per_s": 450e9}}
+    found = problem(derive={"cluster": {"preset": "dgx-h100", "nodes": 2, "tiers": tiers}})
+    assert (found.cautions or {})["node_link_unread"].startswith("derive.cluster.tiers.node.bandwidth_bytes_per_s: not")
+    assert "node_link_unread" not in (problem().cautions or {})
+
+
+@pytest.mark.parametrize(("nodes", "tp", "rule"), [(3, 3, "tp_crosses_node"), (2, 16, "tp_crosses_node")])
+def test_tensor_ranks_that_nothing_admits_break_a_rule_and_another_number_is_named(
+    nodes: int, tp: int, rule: str
+) -> None:
+    """No batch and no smaller number of GPUs makes 3 divide a node of 8; the other numbers have their prices."""
+    cluster = {"preset": "dgx-h100", "nodes": nodes, "tiers": H100S["tiers"]}
+    found = problem(search={"tp": [tp], "pp": [1], "cp": [1]}, derive={"cluster": cluster}, batch=BATCH)
+    with pytest.raises(InfeasibleError) as caught:
+        solve(found, None, Limits())
+    assert caught.value.code == rule
+    assert caught.value.relaxation == Relaxation("search.tp", 1, proven=False)
+
+
+def test_tensor_ranks_that_no_number_of_heads_admits_break_the_rule_of_heads() -> None:
+    """12 heads over 8 tensor ranks: the only size of the search has no row, and the rule says why."""
+    model = {"name": "odd", "hidden": 1536, "num_layers": 4, "num_heads": 12, "ffn": 4096, "vocab": 32000}
+    found = problem(search={"tp": [8], "cp": [1], "pp": [1], "micro_batch": [1]}, derive={"model": model})
+    with pytest.raises(InfeasibleError) as caught:
+        solve(found, None, Limits())
+    assert (caught.value.code, caught.value.where) == ("heads", "search.tp")
+    assert caught.value.relaxation == Relaxation("search.tp", 1, proven=False)

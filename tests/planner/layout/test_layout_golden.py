@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from layout_cases import G1, G2, G3, G4, G6, G7, G8, Document, enumerated
+from layout_cases import G1, G2, G3, G4, G6, G7, G8, Document, enumerated, problem
 
-from planner.papers.layout.evaluate import Evaluated
+from planner.papers.layout.evaluate import Evaluated, bytes_by_rank
 from planner.papers.layout.formulation import Enumerated
 from planner.papers.layout.ties import front
 
@@ -40,7 +40,8 @@ def test_g2_interleaving_shrinks_the_bubble_and_holds_more_chunks() -> None:
     # (8 v + 3) 12 / v seconds. On rank 0 18 bytes of 4e8 parameters are 7.2 GB; 19, 11 and 4 chunks of 1, 2 and 4
     # layers are in flight, 1 GB each layer.
     assert [one.step_time_s for one in found.fitting] == pytest.approx([105.0, 114.0, 132.0], rel=1e-12)
-    assert [one.ranks[0].activations / GB for one in found.fitting] == pytest.approx([19.0, 22.0, 16.0], rel=1e-12)
+    first = [bytes_by_rank(problem(G2), one)[0] for one in found.fitting]
+    assert [rank.activations / GB for rank in first] == pytest.approx([19.0, 22.0, 16.0], rel=1e-12)
     assert [one.peak_memory_bytes / GB for one in found.fitting] == pytest.approx([26.2, 29.2, 23.2], rel=1e-12)
 
 

@@ -60,7 +60,7 @@ def test_fewer_gpus_are_named_where_no_batch_helps() -> None:
     # 7 GPUs in stages of 2 or 4 leave one over; 6 are 3 copies of 2 stages, which a batch of 8 does not divide by.
     error = refused(x(cluster__num_gpus=7, search={"pp": [2, 4], "zero_stage": [0]}))
     assert (error.code, error.where) == ("world_size", "cluster.num_gpus")
-    assert error.relaxation == Relaxation("cluster.num_gpus", 4, proven=True)
+    assert error.relaxation == Relaxation("cluster.num_gpus", 4, proven=True, smaller=True)
 
 
 def test_another_choice_is_named_where_neither_batch_nor_gpus_help() -> None:
@@ -119,6 +119,42 @@ def test_what_is_named_is_the_least_that_enumeration_finds_enough(seed: int) -> 
         assert offered == admitting
         if admitting:
             enough = [value for value in admitting if changed[value].fitting]
-            named = Relaxation(field, (enough or admitting)[0], proven=bool(enough), enough=bool(enough))
+            smaller = bool(enough) and field == "cluster.num_gpus"
+            named = Relaxation(
+                field, (enough or admitting)[0], proven=bool(enough), enough=bool(enough), smaller=smaller
+            )
             assert error.relaxation == named
             return
+
+
+def test_a_smaller_number_of_gpus_is_the_least_change_and_not_the_least_number() -> None:
+    error = InfeasibleError(
+        "none", code="world_size", relaxation=Relaxation("cluster.num_gpus", 12, proven=True, smaller=True)
+    )
+    assert (
+        error.lines()[-1] == "  smallest relaxation: --set cluster.num_gpus=12 (enough, and the least change that is)"
+    )
+
+
+def test_memory_that_the_file_may_not_state_is_no_relaxation() -> None:
+    """Four layers that keep 1e24 bytes each, on one GPU; fields of bytes end at 1e24."""
+    error = refused(
+        x(
+            rows=[row("dense", kept_bytes=1e24), row("embedding"), row("head")],
+            search={"pp": [1], "zero_stage": [0]},
+            cluster__gpu_memory_bytes=1e24,
+        )
+    )
+    assert (error.code, error.relaxation) == ("memory", None)
+    assert error.required == pytest.approx(4e24, rel=1e-9)
+
+
+def test_a_batch_that_the_file_may_not_state_is_no_relaxation() -> None:
+    """999,999 sequences on four data ranks, and a million at most; the next multiple of 4 is just that."""
+    error = refused(x(batch__global_batch_size=999_999, search={"pp": [1], "zero_stage": [0]}))
+    assert error.relaxation == Relaxation("batch.global_batch_size", 10**6, proven=True)
+    # Of three at a time the next is 1,000,008; 3 ranks of 111,111 micro-batches do.
+    rows = [row(kind, micro_batch=3) for kind in ("dense", "embedding", "head")]
+    search = {"pp": [1], "zero_stage": [0], "micro_batch": [3]}
+    error = refused(x(batch__global_batch_size=999_999, rows=rows, search=search))
+    assert error.relaxation == Relaxation("cluster.num_gpus", 3, proven=True, smaller=True)

@@ -56,10 +56,11 @@ def test_megatron_shards_parameters_by_its_own_fsdp() -> None:
 
 
 def test_megatron_counts_layers_of_a_chunk_and_of_uneven_ends() -> None:
-    """16 layers over 2 ranks of 4 chunks are 2 each; two stages interleave only with overlapped messages."""
+    """16 layers over 2 ranks of 4 chunks are 2 each."""
     chunks = told(x(model__layers=layers(16), search={"pp": [2], "vpp": [4]}, **ROOMY), "megatron")
     assert "--num-layers-per-virtual-pipeline-stage 2" in chunks.settings
-    assert "--overlap-p2p-communication" in chunks.settings
+    # Messages overlap by default; the flag of old would be read as short for --overlap-p2p-communication-warmup-flush.
+    assert not any("p2p" in setting for setting in chunks.settings)
     heavy = x(
         rows=[row("dense"), row("embedding"), row("head", forward_s=2, backward_s=4)],
         model__layers=layers(8),
@@ -69,6 +70,35 @@ def test_megatron_counts_layers_of_a_chunk_and_of_uneven_ends() -> None:
     ends = told(heavy, "megatron").settings
     assert "--decoder-first-pipeline-num-layers 5" in ends
     assert "--decoder-last-pipeline-num-layers 3" in ends
+
+
+def selective(*modules: str) -> Document:
+    """X, recomputed selectively."""
+    return x(search={"zero_stage": [1], "recompute": ["selective"]}, costs__selective=list(modules) or None)
+
+
+def test_megatron_is_told_the_modules_that_the_bytes_were_counted_with() -> None:
+    settings = told(selective("attention_norm", "ffn_norm", "expert_activation", "latent_up"), "megatron").settings
+    place = settings.index("--recompute-granularity selective")
+    assert settings[place + 1 :] == ("--recompute-modules layernorm moe_act mla_up_proj", "--moe-grouped-gemm")
+
+
+def test_megatron_is_told_what_it_has_no_module_for() -> None:
+    settings = told(selective("norms", "ffn_activation"), "megatron").settings
+    assert settings[-3:] == (
+        "--recompute-modules layernorm",
+        "in its layers: norms that are not fused into the product after them",
+        "it has no module for: ffn_activation",
+    )
+
+
+def test_without_modules_megatron_is_told_that_it_needs_some() -> None:
+    assert told(selective(), "megatron").settings[-1].startswith("with --recompute-modules for what selective_bytes")
+
+
+def test_other_launchers_are_told_the_modules_in_words() -> None:
+    assert "selective, recomputing norms, latent_up" in told(selective("norms", "latent_up"), "deepspeed").settings[-1]
+    assert told(selective(), "deepspeed").settings[-1].endswith("activation checkpointing: selective")
 
 
 def test_megatron_gets_the_degrees_of_experts() -> None:

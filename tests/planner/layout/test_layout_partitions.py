@@ -46,4 +46,9 @@ def test_an_uneven_count_has_cuts_where_even_has_none() -> None:
 def test_layers_are_told_apart_by_kind_in_the_order_of_the_model() -> None:
     runs = [{"kind": "dense", "count": 3}, {"kind": "moe", "count": 5}]
     model = {"layers": runs, "num_heads": 8, "num_kv_heads": 8, "num_experts": 4}
-    assert layers_by_stage(problem(x(model=model)), (2, 2, 4)) == [{"dense": 2}, {"dense": 1, "moe": 1}, {"moe": 4}]
+    runs_of = problem(x(model=model)).model.layers
+    assert layers_by_stage(runs_of, (2, 2, 4)) == [
+        {"dense": 2},
+        {"dense": 1, "moe": 1},
+        {"moe": 4},
+    ]

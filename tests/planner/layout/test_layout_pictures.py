@@ -7,7 +7,7 @@ from layout_cases import G1, Document, layers, problem, row, x
 
 from planner.papers.layout import pipeline_picture
 from planner.papers.layout.engines import solve
-from planner.papers.layout.evaluate import evaluate
+from planner.papers.layout.evaluate import bytes_by_rank, evaluate
 from planner.papers.layout.layouts import layout_of
 from planner.papers.layout.pictures import view
 from planner.papers.layout.pipeline_picture import shown, timeline
@@ -93,7 +93,7 @@ def test_bars_of_memory_sum_to_what_each_rank_holds_beside_what_is_free() -> Non
     given, solution = planned(document)
     found = evaluate(given, layout_of(solution))
     totals = [sum(segment.amount for segment in bar.segments) for bar in drawn.bars]
-    assert totals == pytest.approx([rank.total for rank in found.ranks])
+    assert totals == pytest.approx([rank.total for rank in bytes_by_rank(given, found)])
     assert drawn.limit == 78e9
 
 

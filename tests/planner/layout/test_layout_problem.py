@@ -104,6 +104,42 @@ def test_a_step_that_no_replay_could_walk_is_refused() -> None:
     problem(document)
 
 
+def test_how_long_a_step_is_is_asked_of_layouts_that_keep_the_rules() -> None:
+    """9,973 layers, a prime number: in p = 1,024 stages of one chunk alone, 1,024 * 1,024 forwards."""
+    document = x(
+        batch__global_batch_size=1024,
+        model__layers=layers(9_973),
+        search={"pp": [1, 2, 512, 1024], "vpp": [1, 2, 5, 10], "partitions": ["even", "ends"]},
+    )
+    document["cluster"]["num_gpus"] = 1024
+    assert problem(document).most_tasks == 1024 * 1024
+    # 9,970 layers are cut into 2 x 5 chunks, and these too are few.
+    document["model"]["layers"] = layers(9_970)
+    problem(document)
+    # One copy of 64 stages walks the whole batch.
+    long = x(batch__global_batch_size=262_144, model__layers=layers(64), search={"pp": [64], "micro_batch": [1, 64]})
+    long["cluster"]["num_gpus"] = 64
+    code, where, message = refused("batch.sequence_length", 8, long)
+    assert (code, where) == ("too_large", "batch.global_batch_size")
+    assert "16,777,216" in message
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "costs.rows.0.forward_s",
+        "costs.rows.0.params",
+        "costs.comm_bytes.grad",
+        "costs.fixed_s",
+        "costs.p2p.intra.alpha_s",
+    ],
+)
+def test_what_is_too_small_to_divide_by_is_refused(path: str) -> None:
+    code, where, message = refused(path, 5e-324)
+    assert (code, where) == ("out_of_range", path)
+    assert "0 or at least 1e-30" in message
+
+
 def test_rows_are_sorted_by_key_whatever_their_order() -> None:
     backwards = copy.deepcopy(G8)
     backwards["costs"]["rows"].reverse()

@@ -133,6 +133,9 @@ def test_flash_attention_leaves_selective_recomputation_of_scores_nothing_to_sav
     ("module", "saved"),
     [
         ("norms", 4 * 7168 / 2),  # of two norms the output, 2h/q each
+        ("attention_norm", 2 * 7168 / 2),
+        ("ffn_norm", 2 * 7168 / 2),
+        ("expert_activation", 8 / 2 * 2 * 2048),  # of routed experts alone
         ("ffn_activation", 8 / 2 * 2 * 2048 + 2 * 2048 / 4),  # 2f of each of 8 copies over q, and of shared experts
         ("latent_up", 128 * (4 * 192 + 2 * 128) / 4),  # query, key and value of 128 heads
         ("core_attention", 0),

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from planner.errors import BadInputError
+from planner.memory.activations import MODULES
 from planner.paper import DeriveOptions
 from planner.papers.memory.as_stated import as_stated
 from planner.papers.memory.check import check
@@ -68,7 +69,7 @@ def jobs(draw: st.DrawFn) -> MemoryProblem:
     if model in ("moe", "mla"):
         layout |= {"ep": draw(st.sampled_from([1, 2, 4])), "etp": draw(st.sampled_from([1, 2]))}
     flags = ("flash_attention", "dropout", "fused_norm", "fused_gate", "regathered", "parallel_loss")
-    modules = st.lists(st.sampled_from(["core_attention", "norms", "ffn_activation", "latent_up"]), unique=True)
+    modules = st.lists(st.sampled_from(MODULES), unique=True)
     code = {name: draw(st.booleans()) for name in flags} | {"selective": draw(st.none() | modules)}
     factor = draw(st.sampled_from([1.0, 1.5]))
     micro_batches = draw(st.sampled_from([1, 2, 3, 6, 12, 300]))

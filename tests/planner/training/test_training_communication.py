@@ -12,6 +12,7 @@ from planner.derivation.training.ends import end_times
 from planner.derivation.training.layer import layer_times
 from planner.derivation.training.parts import LayerTimes
 from profiles import Cluster
+from profiles.clusters.library import cluster_of
 from profiles.geometry import LayerRun, ModelGeometry
 from profiles.geometry.feed_forward import Dense, Experts
 from profiles.geometry.model import LayerKind
@@ -189,3 +190,14 @@ def test_one_rank_sends_nothing() -> None:
     for way in ("forward", "backward"):
         assert [seconds(times, way, name) for name in ("tp", "cp", "ep")] == [0, 0, 0]
     assert np.isfinite(calibrated(times, Calibration()).forward_s).all()
+
+
+def test_experts_of_one_node_ask_for_no_link_between_nodes() -> None:
+    """Eight ranks of one node exchange inside it, with a cluster of tiers as with ranks that are written out."""
+    cut = one_cut(4096, ep=8)
+    alone = layer_times(device(cluster=cluster_of({"preset": "dgx-h100", "nodes": 1}, "one")), MOE, cut)
+    assert not alone.missing.any()
+    assert seconds(alone, "forward", "ep") == seconds(
+        layer_times(device(cluster=Cluster(8, 8)), MOE, cut), "forward", "ep"
+    )
+    assert seconds(alone, "forward", "ep") > 0

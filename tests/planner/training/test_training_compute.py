@@ -194,6 +194,13 @@ def test_selective_recomputation_runs_the_modules_again_that_are_named() -> None
     light = layer_times(device(), DENSE, one_cut(4096), ("norms", "ffn_activation"))
     moved = 2 * 2 * 4096 + 3 * 14336
     assert calibrated(light, Calibration()).selective_s[0] == pytest.approx(4096 * moved * 2 / 3.35e12)
+    one = layer_times(device(), DENSE, one_cut(4096), ("ffn_norm",))
+    assert calibrated(one, Calibration()).selective_s[0] == pytest.approx(4096 * 2 * 4096 * 2 / 3.35e12)
+    # Two copies of each token, of gate, up and product 14,336 wide; the fullest rank half as many more.
+    for modules in (("expert_activation",), ("ffn_activation",)):
+        routed = layer_times(device(load_factor=1.5), MOE, one_cut(4096), modules)
+        expected = 1.5 * 2 * 4096 * 3 * 14336 * 2 / 3.35e12
+        assert calibrated(routed, Calibration()).selective_s[0] == pytest.approx(expected)
     latent = layer_times(device(), LayerKind(5120, LATENT, Dense(12288)), one_cut(4096), ("latent_up",))
     # queries 16 x 192 from 1536, keys and values 16 x 256 from 512
     assert calibrated(latent, Calibration()).selective_s[0] == pytest.approx(

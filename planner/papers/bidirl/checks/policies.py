@@ -8,6 +8,7 @@ from collections.abc import Mapping
 import numpy as np
 
 from planner.findings import Findings
+from planner.papers.bidirl.checks.backlogs import missing_groups, remaining_chunks
 from planner.papers.bidirl.checks.decided import Pools
 from planner.papers.bidirl.checks.event_run import Replay
 from planner.papers.bidirl.checks.run import Lending, Ran, Run, Way, period_s
@@ -51,9 +52,12 @@ class Policies:
             self._ran[policy] = self._run(policy)
         return self._ran[policy]
 
-    def recommended(self) -> list[str]:
-        """What may be called the one that ends first with fewest directions: rounding can leave two."""
-        ends_s = {policy: self.ran(policy).completions_s[-1] for policy in RECOMMENDED}
+    def recommended(self, never: frozenset[str]) -> list[str]:
+        """What may be called the one that ends first with fewest directions: rounding can leave two.
+
+        ``never``: policies that lend where no backlog repays it.
+        """
+        ends_s = {policy: self.ran(policy).completions_s[-1] for policy in RECOMMENDED if policy not in never}
         limit_s = min(ends_s.values()) * (1 + TIE)
         found = []
         for policy, end_s in ends_s.items():
@@ -123,11 +127,28 @@ def check_simulation(problem: BidirlProblem, solution: BidirlSolution, pools: Po
         else:
             found.add("simulation", f'no policy is called "{name}"', "simulation")
     if solution.policy is not None and solution.rule is None:
-        first = policies.recommended()
-        if solution.policy not in first:
+        never = _never(problem, pools, solution)
+        first = policies.recommended(never)
+        if solution.policy in never:
+            message = f"{solution.policy} lends in a direction whose threshold is none: no backlog repays it"
+            found.add("policy_not_best", message, "policy")
+        elif solution.policy not in first:
             stated_s, least_s = (policies.ran(name).completions_s[-1] for name in (solution.policy, first[-1]))
             message = f"{solution.policy} ends after {stated_s!r} s, {first[-1]} after {least_s!r} s"
             found.add("policy_not_best", message, "policy")
+
+
+def _never(problem: BidirlProblem, pools: Pools, solution: BidirlSolution) -> frozenset[str]:
+    """Policies that lend in a direction without a threshold; where rounding decides that, as stated."""
+    stated = solution.thresholds
+    off: set[str] = set()
+    for policy, (low, high), given in (
+        ("rollout_on_train", missing_groups(problem, pools), stated and stated.min_missing_groups),
+        ("train_on_rollout", remaining_chunks(problem, pools), stated and stated.min_remaining_chunks),
+    ):
+        if low is None or (high is None and given is None):
+            off |= {policy, "bidirectional"}
+    return frozenset(off)
 
 
 def _check_row(name: str, row: Replayed, ran: Ran, staleness: float, found: Findings) -> None:

@@ -67,7 +67,7 @@ def divides(model: ModelGeometry, tp: int, pp: int) -> bool:
 def _inner(
     tp: tuple[int, ...] | None, pp: tuple[int, ...] | None, model: ModelGeometry, node: int
 ) -> Iterator[tuple[int, int]]:
-    for t in tp or _powers(node):
+    for t in tp or _powers(NODES * node):
         for p in pp or _powers(NODES * node):
             if divides(model, t, p):
                 yield t, p

@@ -67,7 +67,8 @@ def _rows(
     else:
         rows = [row for row in setting.steps(given, where) if row.role in (None, role)]
     if not rows:
-        raise BadInputError(f"no rows of role {role}", code="missing_field", where=where)
+        which = "colocated rows that tell their GPUs (resource allocation)" if given.format == "verl" else "rows"
+        raise BadInputError(f"no {which} of role {role}", code="missing_field", where=where)
     return rows
 
 

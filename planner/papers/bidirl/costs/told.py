@@ -6,12 +6,10 @@ from dataclasses import dataclass, field
 
 from planner.json_text import Json
 from planner.papers.bidirl.problem import AnyTime
+from planner.papers.bidirl.time_kinds import POOR
 
 MAX_SHOWN = 1000
 """Rows whose residuals are kept."""
-
-POOR = 0.2
-"""p90 of the relative errors of a fit above which it is worth a warning (page, section 6)."""
 
 
 @dataclass

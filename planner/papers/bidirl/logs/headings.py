@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from planner.csv_rows import CsvRow, csv_rows
+from planner.errors import BadInputError
 
 _BETWEEN = re.compile(r"[^a-z0-9@#]+")
 
@@ -25,5 +26,6 @@ def table_rows(path: Path, where: str, needed: tuple[str, ...]) -> Iterator[CsvR
             named[name] = cell
         missing = next((name for name in needed if name not in named), None)
         if missing is not None:
-            raise wrong(f"expected a table with the columns {', '.join(needed)}: no {missing}", "missing_field")
+            message = f"{path.name} line 1: expected a table with the columns {', '.join(needed)}: no {missing}"
+            raise BadInputError(message, code="missing_field", where=where)
         yield CsvRow(line, named, wrong)

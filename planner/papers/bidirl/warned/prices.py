@@ -8,22 +8,40 @@ from itertools import pairwise
 from planner.paper import Warned
 from planner.papers.bidirl.layouts import usable
 from planner.papers.bidirl.problem import AnyTime, BidirlProblem, Fit, Linear, RolloutLayout, Table, TrainLayout
+from planner.papers.bidirl.split_figures import figures_of
 from planner.papers.bidirl.splits import Split
+from planner.papers.bidirl.time_kinds import POOR
 from planner.papers.bidirl.warned.words import replicas_said
 from planner.units import in_bytes, percent, seconds
 
-POOR = 0.2
-"""p90 error of a fit that is not to be believed (page, section 6)."""
+FEW_BYTES, MANY_BYTES = 1e6, 1e9
+"""Of a layout and of a GPU: no replica of a model is so small on a GPU that is so large."""
+UNLIKE = 100
+"""Times that one role of a planned split may take as long as the other."""
 NEAR = 0.9
 """Of what a layout may fill."""
 
 
 def prices_warned(problem: BidirlProblem, split: Split) -> Iterator[Warned]:
-    """poor_fit, extrapolated, near_capacity, table_not_falling."""
+    """doubtful_unit, poor_fit, extrapolated, near_capacity, table_not_falling."""
+    yield from _doubtful_unit(problem, split)
     yield from _poor_fit(split)
     yield from _extrapolated(split)
     yield from _near_capacity(problem, split)
     yield from _table_not_falling(problem)
+
+
+def _doubtful_unit(problem: BidirlProblem, split: Split) -> Iterator[Warned]:
+    """Numbers that look like GB for bytes, or like milliseconds in one role and seconds in the other."""
+    figures, told = figures_of(problem, split), []
+    small = [layout for layout in (split.rollout, split.train) if 0 < layout.memory_bytes < FEW_BYTES]
+    if small and problem.cluster.gpu_memory_bytes > MANY_BYTES:
+        told.append(f'"{small[0].id}" holds {small[0].memory_bytes:g} bytes: memory_bytes is in bytes')
+    slower_s, faster_s = sorted((figures.rollout_s, figures.train_s), reverse=True)
+    if slower_s > UNLIKE * faster_s:
+        told.append(f"one role takes {seconds(slower_s)} and the other {seconds(faster_s)}: times are in seconds")
+    if told:
+        yield Warned("doubtful_unit", "; ".join(told))
 
 
 def _fits(split: Split) -> Iterator[tuple[str, Fit, int]]:

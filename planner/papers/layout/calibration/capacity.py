@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.derivation.account import Floats
-from planner.papers.layout.evaluate import evaluate
+from planner.papers.layout.evaluate import bytes_by_rank, evaluate
 from planner.papers.layout.layouts import Layout
 from planner.papers.layout.problem import LayoutProblem
 
@@ -41,7 +41,7 @@ class Reserved:
 
 def amounts(problem: LayoutProblem, layout: Layout) -> RankAmounts:
     """What the ranks of a layout hold at their peak."""
-    ranks = evaluate(problem, layout, pipeline=0.0).ranks
+    ranks = bytes_by_rank(problem, evaluate(problem, layout, pipeline=0.0))
     moving = np.array([rank.activations + rank.transient for rank in ranks])
     fragmented = np.array([rank.fragmentation for rank in ranks])
     return RankAmounts(np.array([rank.total for rank in ranks]) - moving - fragmented, moving)

@@ -26,6 +26,8 @@ ROUNDS = 2
 STEPS = 20
 PROBE = 0.01
 LEAST_S = 1e-12
+LEAST_TIMES, MOST_TIMES = 1e-2, 1e2
+"""Of a multiplier, as a calibration may have them."""
 
 Measured = Sequence[tuple[PricedRuns, Sequence[float]]]
 """Priced runs and their step times [s], model by model."""
@@ -80,8 +82,9 @@ def step_times_s(runs: PricedRuns, calibration: Calibration) -> list[float]:
 
 
 def _calibration(values: Floats) -> Calibration:
-    """Experts are products, too. Five digits: no more is known."""
-    rounded = {name: float(f"{value:.4e}") for name, value in zip(DOUBT, values.tolist(), strict=True)}
+    """Experts are products, too. Five digits: no more is known. What no run tells may drift: it ends at the bounds."""
+    bounded = np.clip(values, LEAST_TIMES, MOST_TIMES).tolist()
+    rounded = {name: float(f"{value:.4e}") for name, value in zip(DOUBT, bounded, strict=True)}
     return Calibration(**rounded, experts=rounded["gemm"])
 
 

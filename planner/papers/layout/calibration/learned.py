@@ -9,6 +9,7 @@ from hashlib import sha256
 from planner.derivation.training.calibration import Calibration
 from planner.errors import BadInputError
 from planner.papers.layout.calibration.capacity import Reserved, amounts, fit_reserve, peak_bytes
+from planner.papers.layout.calibration.doubts import Ratios, ratios, refuse_more_than_device, refuse_other_models
 from planner.papers.layout.calibration.fit import fit_calibration, step_times_s
 from planner.papers.layout.calibration.priced import PricedRuns
 from planner.papers.layout.calibration.pricing import price_runs
@@ -27,28 +28,38 @@ class Learned:
     """``errors`` are of each half of the timed runs under the other half's fit, or None of too few runs.
 
     ``reserved`` and ``memory`` are None unless some runs ran and some ran out of memory, or some peak was measured.
+    ``timed`` runs have a step time; ``ratios`` are of these, against prices as they are.
     """
 
     calibration: Calibration
     errors: StepErrors | None
     reserved: Reserved | None
     memory: Confusion | None
+    timed: int
+    ratios: Ratios | None
 
 
 def learn(setting: Setting, tiers: Tiers, runs: Sequence[Run], where: str) -> Learned:
     """Fit multipliers to step times, and fragmentation and reserve to what ran and what did not.
 
-    ``tiers`` are uncalibrated. Raises BadInputError: a run without a price, or runs that tell nothing.
+    ``tiers`` are uncalibrated. Raises BadInputError: a run without a price, of another model, in another unit, beyond
+    what its device has or can; or runs that tell nothing.
     """
+    refuse_other_models(setting, runs, where)
     parts = price_runs(setting, tiers, runs, where)
+    refuse_more_than_device(runs, parts[0][0].problems[0].cluster.gpu_memory_bytes, where)
     timed = [_timed(*part) for part in parts]
+    found = ratios(
+        setting, [(priced, _with_time(part)) for (priced, _), (_, part) in zip(timed, parts, strict=True)], where
+    )
     reserved, memory = _memory(setting, parts)
     if not any(times for _, times in timed) and reserved is None:
         message = (
             "no run has a step time or its memory, and none ran beside one that ran out of memory: nothing to learn"
         )
         raise BadInputError(message, code="out_of_range", where=where)
-    return Learned(fit_calibration(timed), _held_out(timed), reserved, memory)
+    count = sum(len(times) for _, times in timed)
+    return Learned(fit_calibration(timed), _held_out(timed), reserved, memory, count, found)
 
 
 def applied(given: Derive, learned: Learned) -> Derive:
@@ -58,6 +69,10 @@ def applied(given: Derive, learned: Learned) -> Derive:
         changes["fragmentation"] = learned.reserved.fragmentation
         changes["memory"] = given.memory.model_copy(update={"reserve_bytes": learned.reserved.reserve_bytes})
     return given.model_copy(update=changes)
+
+
+def _with_time(runs: Sequence[Run]) -> list[Run]:
+    return [run for run in runs if run.step_time_s is not None]
 
 
 def _timed(priced: PricedRuns, runs: Sequence[Run]) -> tuple[PricedRuns, list[float]]:

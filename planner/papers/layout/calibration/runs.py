@@ -12,6 +12,10 @@ from planner.papers.layout.layouts import Layout
 from planner.papers.layout.problem import RECOMPUTE, Recompute
 
 NEEDED = ("num_gpus", "sequence_length", "global_batch_size", "micro_batch", "tp", "pp", "step_time_s")
+OPTIONAL = (
+    *("id", "group", "model", "cp", "vpp", "ep", "etp", "zero_stage"),
+    *("recompute", "sequence_parallel", "result", "memory_gib"),
+)
 LEAST_S = 1e-9
 MAX_SECONDS = 1e9
 GIB = 2**30
@@ -56,6 +60,12 @@ def read_runs(path: Path, where: str, groups: Collection[str] | None = None) -> 
         message = f"{path.name}: no run of {', '.join(sorted(groups or ()))}"
         raise BadInputError(message, code="out_of_range", where=where)
     return tuple(found)
+
+
+def other_columns(path: Path, where: str) -> tuple[str, ...]:
+    """Columns of the file that nobody reads, in its order. Raises BadInputError as `read_runs`."""
+    row = next(csv_rows(path, NEEDED, where, others=True))
+    return tuple(name for name in row.cells if name and name not in (*NEEDED, *OPTIONAL))
 
 
 def _run(row: CsvRow) -> Run:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from planner.papers.layout.checks.decision import EXACT, TOLERANCE, Decision
-from planner.papers.layout.checks.graph import Graph, Shape, graph_of
+from planner.papers.layout.checks.graph import Shape
+from planner.papers.layout.checks.repeated import Pipeline, pipeline_of
 from planner.papers.layout.checks.stages import Floats, Groups, Stages, groups_of, on_ranks, rows_of, stages_of
 from planner.papers.layout.problem import LayoutProblem
 
@@ -46,7 +47,7 @@ def figures(problem: LayoutProblem, decisions: Iterable[Decision]) -> dict[Decis
             by_shape.setdefault(shape_of(problem, of), {})[of] = stages_of(problem, of, rows)
     found: dict[Decision, Recomputed] = {}
     for shape, alike in by_shape.items():
-        graph = graph_of(shape)
+        graph = pipeline_of(shape)
         # What differs in neither direction has one longest path.
         timed = {of: (tuple(each.forward_s.tolist()), tuple(each.backward_s.tolist())) for of, each in alike.items()}
         once = list(dict.fromkeys(timed.values()))
@@ -57,7 +58,7 @@ def figures(problem: LayoutProblem, decisions: Iterable[Decision]) -> dict[Decis
     return found
 
 
-def _recomputed(problem: LayoutProblem, of: Decision, stages: Stages, graph: Graph, pipeline_s: float) -> Recomputed:
+def _recomputed(problem: LayoutProblem, of: Decision, stages: Stages, graph: Pipeline, pipeline_s: float) -> Recomputed:
     cluster, batch = problem.cluster, problem.batch
     tail_s = _tail_s(problem, of, stages)
     step_s = pipeline_s + tail_s + problem.costs.fixed_s
@@ -87,7 +88,7 @@ def fits(problem: LayoutProblem, peak_bytes: float) -> bool | None:
     return False if peak_bytes > room_bytes * (1 + TOLERANCE) else None
 
 
-def _peak_memory_bytes(problem: LayoutProblem, of: Decision, stages: Stages, graph: Graph) -> float:
+def _peak_memory_bytes(problem: LayoutProblem, of: Decision, stages: Stages, graph: Pipeline) -> float:
     """Of the fullest rank, by a walk over the order of every one (page, section 3.6)."""
     costs, groups = problem.costs, groups_of(problem, of)
     width, held = costs.bytes_per_param, stages.held(of.pp)

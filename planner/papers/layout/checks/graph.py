@@ -65,16 +65,22 @@ class Graph:
     def _ended(self, lasting: Floats) -> list[float]:
         if not self.ascends:
             return [np.inf] * lasting.shape[1]
-        seconds = lasting[self.kind]
         end = np.empty((self.shape.tasks + 1, lasting.shape[1]))
         end[-1] = 0.0
-        first = 0
-        for last in self.starts[1:]:
+        self.run(end, lasting[self.kind], 0, len(self.starts) - 1)
+        return [float(one) for one in end.max(axis=0)]
+
+    def run(self, end: Floats, seconds: Floats, level: int, stop: int) -> None:
+        """Fills in the ``end`` of all tasks [task, column] from a level to before another, from those before.
+
+        The last row of ``end`` is when what waits for nothing may begin; ``seconds`` are those of tasks.
+        """
+        first = self.starts[level]
+        for last in self.starts[level + 1 : stop + 1]:
             done = end.take(self.before[first:last], axis=0)
             np.maximum(done, end.take(self.feed[first:last], axis=0), out=done)
             np.add(done, seconds[first:last], out=end[first:last])
             first = last
-        return [float(one) for one in end.max(axis=0)]
 
     def peaks(self, stored_bytes: Floats) -> Floats:
         """The most that each rank holds, (p,): +stored at a forward, −stored at its backward, all of it walked."""

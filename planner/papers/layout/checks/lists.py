@@ -10,6 +10,7 @@ from typing import NamedTuple
 from planner.findings import Findings
 from planner.papers.layout.checks.decision import EXACT, TOLERANCE, Decision
 from planner.papers.layout.checks.figures import Recomputed
+from planner.papers.layout.checks.words import expected_words
 from planner.papers.layout.problem import LayoutProblem
 from planner.papers.layout.solution import LayoutSolution
 
@@ -96,6 +97,13 @@ def _check_words(solution: LayoutSolution, chosen: Listed, listed: Sequence[List
         if not row.reason.startswith(begins) or (slower and row.reason.startswith(("chosen", "as fast"))):
             message = f'of a step {ratio:.9g} times as long it says "{row.reason[:80]}"'
             found.add("reason_mismatch", message, f"{one.where}.reason")
+        elif one.of != chosen.of:
+            expected = expected_words(
+                row.reason, row.peak_memory_bytes, solution.peak_memory_bytes, on_front=name == "pareto"
+            )
+            if expected is not None:
+                message = f'expected {expected}, got "{row.reason[:80]}"'
+                found.add("reason_mismatch", message, f"{one.where}.reason")
 
 
 def ratio_of(step_time_s: float, chosen_s: float) -> float:

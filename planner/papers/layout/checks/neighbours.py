@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from itertools import pairwise
 
 from planner.findings import Findings
 from planner.papers.layout.checks.decision import EXACT, TOLERANCE, Decision
@@ -58,6 +59,10 @@ def check_neighbours(
         stated[name] = (where, one)
     for field, value in (name for name in wanted if name not in stated):
         found.add("neighbour", f"{field} {str(value).lower()} is missing", "neighbours")
+    order = list(wanted)
+    for before, name in pairwise(stated):
+        if order.index(name) < order.index(before):
+            found.add("neighbour", f"expected before {before[0]} in the order of ties", stated[name][0])
     listed = []
     for name, (where, one) in stated.items():
         ways = [Listed(where, of, computed[of]) for of in wanted[name] if of in computed]

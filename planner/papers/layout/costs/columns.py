@@ -33,8 +33,10 @@ def times_of(setting: Setting, kind: Kind, cuts: Cuts) -> LayerTimes:
     """Of one layer of a kind; the mean over layers that slide and that do not."""
     if kind == "embedding" or kind == "head":
         return end_times(setting.device, setting.geometry, kind, cuts)
-    mixed, modules = setting.kinds[kind], setting.given.training_code.modules
-    return _mean([(layer_times(setting.device, each, cuts, modules), count) for each, count in mixed], mixed)
+    mixed = setting.kinds[kind]
+    return _mean(
+        [(layer_times(setting.device, each, cuts, setting.recomputed(each)), count) for each, count in mixed], mixed
+    )
 
 
 def held_by(setting: Setting, kind: Kind, cuts: Cuts) -> Held:
@@ -47,7 +49,7 @@ def held_by(setting: Setting, kind: Kind, cuts: Cuts) -> Held:
         cuts.etp,
         setting.given.load_factor,
     )
-    geometry, kernels = setting.geometry, setting.kernels
+    geometry, kernels = setting.geometry, setting.kernels()
     none = np.zeros(len(cuts))
     if kind == "embedding":
         kept = none + embedding_bytes(geometry.hidden, cut, dropout=kernels.dropout)
@@ -57,6 +59,7 @@ def held_by(setting: Setting, kind: Kind, cuts: Cuts) -> Held:
         workspace = none + head_workspace_bytes(geometry.vocab, cut, kernels)
         return Held(none + parameters.head(geometry, cuts.tp), none, Stored(kept, kept, kept), workspace)
     layer = setting.kinds[kind][0][0]
+    kernels = setting.kernels(layer)
     held = parameters.layer(layer, cuts.tp, cuts.ep, cuts.etp)
     stored = Stored(*(none + each for each in layer_bytes(layer, cut, kernels)))
     return Held(none + held.dense, none + held.experts, stored, none + layer_workspace_bytes(layer, cut, kernels))

@@ -92,6 +92,7 @@ def costs_of(setting: Setting, tiers: Tiers, rows: Sequence[Row], calibration: C
         fixed_s=calibration.fixed_s,
         fragmentation=given.fragmentation,
         communicator_bytes=given.communicator_bytes,
+        selective=setting.selective or None,
     )
     with _derived_places(under="costs"):
         return validate(Costs, fields)

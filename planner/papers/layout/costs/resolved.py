@@ -35,7 +35,7 @@ def resolved_of(
     }
     resolved["rows"] = {kind: len(each.kept) for kind, each in found.items()}
     resolved["unpriced"] = missing_of(found)
-    resolved["selective"] = list(setting.given.training_code.modules)
+    resolved["selective"] = list(setting.selective)
     if learned is not None:
         resolved["runs"] = _of_runs(setting.given, learned)
     return {**document, "resolved": resolved}

@@ -8,6 +8,7 @@ import numpy as np
 
 from planner.derivation.account import Floats
 from planner.derivation.devices import differ
+from planner.derivation.hardware import AnyCluster, TieredCluster
 from planner.derivation.narrow_dtype import experts_slower, measured_as, times_slower
 from planner.derivation.training.calibration import Calibration
 from planner.derivation.training.rank_products import rank_products
@@ -16,6 +17,7 @@ from planner.papers.layout.costs.rows import Priced
 from planner.papers.layout.costs.setting import Setting
 from planner.papers.layout.costs.unpriced import missing_of
 from planner.papers.layout.table import Kind
+from profiles.clusters.tiers import NODE
 from profiles.errors import shown
 from profiles.experts import FAMILY, whole_products
 from profiles.geometry.model import LayerKind
@@ -23,10 +25,11 @@ from profiles.geometry.model import LayerKind
 MOST_TEXT = 400
 
 
-def cautions(setting: Setting, found: Mapping[Kind, Priced]) -> dict[str, str]:
-    """By code, only what applies."""
+def cautions(setting: Setting, found: Mapping[Kind, Priced], more: Mapping[str, str]) -> dict[str, str]:
+    """By code, only what applies; with ``more`` that others have to say."""
     given, geometry = setting.given, setting.geometry
     said = {
+        **more,
         "combinations_unpriced": "; ".join(f"{kind} {why}" for kind, why in missing_of(found).items()),
         "narrow_dtype_slower": _slower(setting) or _experts_slower(setting),
         "other_device": _other_device(setting),
@@ -62,6 +65,19 @@ def cautions(setting: Setting, found: Mapping[Kind, Priced]) -> dict[str, str]:
             "every expert gets as many tokens: the fullest rank has more; state derive.load_factor"
         )
     return {code: text[:MOST_TEXT] for code, text in said.items() if text}
+
+
+def of_node(written: AnyCluster) -> dict[str, str]:
+    """That a stated link inside the node is not read. ``written`` is the cluster as stated."""
+    node = written.tiers.get(NODE) if isinstance(written, TieredCluster) else None
+    read = ("bandwidth_bytes_per_s", "latency_s")
+    stated = [] if node is None else [name for name in read if name in node.model_fields_set]
+    if not stated:
+        return {}
+    fields = " and ".join(f"derive.cluster.tiers.{NODE}.{name}" for name in stated)
+    return {
+        "node_link_unread": f"{fields}: not read, inside a node prices are the profile's rows; state another profile"
+    }
 
 
 def _other_device(setting: Setting) -> str:

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from planner.derivation.models import PLACE, language_model
 from planner.derivation.training.device import Device
 from planner.errors import BadInputError
-from planner.memory.activations import Kernels
+from planner.memory.activations import Kernels, Module
+from planner.papers.layout.costs.selective import modules_of, union
 from planner.papers.layout.derived import Derive
 from planner.papers.layout.problem import LayerKind as Layers
-from planner.papers.layout.problem import LayerRun, Model
+from planner.papers.layout.problem import LayerRun, Model, Rules
 from planner.papers.layout.table import Kind
 from profiles.cluster import Cluster
 from profiles.experts import ExpertRows
@@ -28,7 +29,10 @@ Mixed = tuple[tuple[LayerKind, int], ...]
 
 @dataclass(frozen=True)
 class Setting:
-    """A derived problem after everything it names was looked up; ``given`` has its ranks written out."""
+    """A derived problem after everything it names was looked up; ``given`` has its ranks written out.
+
+    ``rules``: of the launcher, which decide what selective recomputation can run again.
+    """
 
     given: Derive
     sequence_length: int
@@ -37,6 +41,16 @@ class Setting:
     device: Device
     profile: Profile
     cluster: Cluster
+    rules: Rules = "none"
+
+    @property
+    def selective(self) -> tuple[Module, ...]:
+        """What selective recomputation runs again, in any kind of layer."""
+        return union(self.recomputed(kind) for mixed in self.kinds.values() for kind, _ in mixed)
+
+    def recomputed(self, kind: LayerKind) -> tuple[Module, ...]:
+        """What selective recomputation runs again of a layer."""
+        return modules_of(self.given.training_code, self.rules, kind)
 
     @property
     def experts(self) -> Experts | None:
@@ -52,10 +66,10 @@ class Setting:
         sizes = (self.geometry.hidden, experts.ffn, experts.count, experts.top_k)
         return ExpertRows(self.profile, *sizes, self.device.workload, dtype)
 
-    @property
-    def kernels(self) -> Kernels:
-        """What the training code keeps."""
-        return self.given.training_code.kernels(self.device.element_bytes)
+    def kernels(self, kind: LayerKind | None = None) -> Kernels:
+        """What the training code keeps, of a kind of layer or of the model's ends."""
+        found = self.given.training_code.kernels(self.device.element_bytes)
+        return found if kind is None else replace(found, selective=self.recomputed(kind))
 
     @property
     def model(self) -> Model:
@@ -78,7 +92,9 @@ class Setting:
         )
 
 
-def setting_of(given: Derive, sequence_length: int, profile: Profile, cluster: Cluster, folder: Path) -> Setting:
+def setting_of(
+    given: Derive, sequence_length: int, profile: Profile, cluster: Cluster, folder: Path, rules: Rules = "none"
+) -> Setting:
     """Look up the model. Raises BadInputError: an unknown one, or layers of one kind with unlike feed-forward parts."""
     geometry = language_model(given.model, folder)
     device = Device(
@@ -91,7 +107,7 @@ def setting_of(given: Derive, sequence_length: int, profile: Profile, cluster: C
         given.workload,
         given.load_factor,
     )
-    return Setting(given, sequence_length, geometry, _kinds(geometry), device, profile, cluster)
+    return Setting(given, sequence_length, geometry, _kinds(geometry), device, profile, cluster, rules)
 
 
 def _kinds(geometry: ModelGeometry) -> dict[Kind, Mixed]:

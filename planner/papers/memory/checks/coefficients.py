@@ -96,7 +96,7 @@ def _activations(problem: MemoryProblem, job: Job, model: Model, rank: int) -> I
     tokens = job.batch.micro_batch * (length / job.layout.cp + _text(model))
     chunks = [[per_token(layer, job, length + _text(model)) for layer in chunk] for chunk in _chunks(job, model, rank)]
     whole = [[tokens * sum(each.values()) for each in chunk] for chunk in chunks]
-    saved = set(job.training_code.modules) if job.recompute == "selective" else set()
+    saved = _saved(job) if job.recompute == "selective" else set()
     kept = [
         [tokens * sum(n for module, n in each.items() if module not in saved) for each in chunk] for chunk in chunks
     ]
@@ -109,6 +109,13 @@ def _activations(problem: MemoryProblem, job: Job, model: Model, rank: int) -> I
     yield "activations.materialised_bytes", given.materialised_bytes, _resident(job, inputs, rank) + ends + transient
     yield "activations.unit_bytes", given.unit_bytes, 2 * max(layers) + ends
     yield "activations.micro_batch_bytes", given.micro_batch_bytes, sum(layers)
+
+
+def _saved(job: Job) -> set[str]:
+    """Modules that are run again; of all norms, and of all activations, each part."""
+    stated = set[str](job.training_code.modules)
+    stated |= {"attention_norm", "ffn_norm"} if "norms" in stated else set()
+    return stated | ({"expert_activation"} if "ffn_activation" in stated else set())
 
 
 def _text(model: Model) -> int:

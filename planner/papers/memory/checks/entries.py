@@ -20,7 +20,7 @@ def per_token(layer: Layer, job: Job, length: int) -> dict[str, float]:
     """
     q = job.layout.norm_ranks
     inside, out = norm_entries(layer.hidden, job)
-    found: dict[str, float] = defaultdict(float, {"": 2 * inside, "norms": 2 * out})
+    found: dict[str, float] = defaultdict(float, {"": 2 * inside, "attention_norm": out, "ffn_norm": out})
     if job.training_code.dropout:
         found[""] += 2 * layer.hidden / q
     if isinstance(layer, DiffusionBlock):
@@ -78,5 +78,6 @@ def _feed_forward(network: FeedForward, hidden: int, job: Job) -> dict[str, floa
     sent = 2 * hidden * (job.layout.etp + 1)
     return {
         "": 4 * network.count / q + copies * (sent + before * network.ffn) + before * network.shared_ffn / t,
-        "ffn_activation": copies * after * network.ffn + after * network.shared_ffn / t,
+        "expert_activation": copies * after * network.ffn,
+        "ffn_activation": after * network.shared_ffn / t,
     }
