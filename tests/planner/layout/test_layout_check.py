@@ -300,6 +300,16 @@ def test_a_reason_has_one_of_its_forms(reason: str) -> None:
     assert codes(*listed("alternatives", reason=reason)) == ["reason_mismatch"]
 
 
+def test_of_a_step_that_takes_no_time_a_part_grows_without_a_share() -> None:
+    """Batches of one at a time cost nothing, of two at a time 3 s a layer."""
+    rows = [row("dense", micro_batch=b, forward_s=b - 1.0, backward_s=2 * (b - 1.0)) for b in (1, 2)]
+    rows += [row(kind, micro_batch=b) for kind in ("embedding", "head") for b in (1, 2)]
+    nothing = {"alpha_s": 0, "beta_s_per_byte": 0}
+    document = x(rows=rows, search={"micro_batch": [1, 2]}, costs__collectives={"intra": nothing, "inter": nothing})
+    plan = plan_of(document)
+    assert (plan["step_time_s"], plan["alternatives"][0]["reason"]) == (0, "compute")
+
+
 @pytest.mark.parametrize("words", ["", "; 53 GB less", "; 54 GB more"])
 def test_the_memory_that_a_row_of_the_front_saves_is_counted_again(words: str) -> None:
     """G1: 76 GB, and 22 GB on four stages."""

@@ -98,9 +98,7 @@ def _check_words(solution: LayoutSolution, chosen: Listed, listed: Sequence[List
             message = f'of a step {ratio:.9g} times as long it says "{row.reason[:80]}"'
             found.add("reason_mismatch", message, f"{one.where}.reason")
         elif one.of != chosen.of:
-            expected = expected_words(
-                row.reason, row.peak_memory_bytes, solution.peak_memory_bytes, on_front=name == "pareto"
-            )
+            expected = expected_words(row, solution, on_front=name == "pareto")
             if expected is not None:
                 message = f'expected {expected}, got "{row.reason[:80]}"'
                 found.add("reason_mismatch", message, f"{one.where}.reason")

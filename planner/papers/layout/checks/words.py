@@ -5,20 +5,24 @@ from __future__ import annotations
 import re
 
 from planner.papers.layout.checks.decision import TOLERANCE
+from planner.papers.layout.solution import Alternative, LayoutSolution
 from planner.units import in_bytes
 
 _PART = re.compile(
-    r"(compute|communication|recompute|sharding|hops|bubble|reduction|update|fixed) \+[0-9.e-]+ %", re.ASCII
+    r"(compute|communication|recompute|sharding|hops|bubble|reduction|update|fixed)(?P<growth> \+[0-9.e-]+ %)?",
+    re.ASCII,
 )
 _LATER = re.compile(r"as fast and as large; [a-z_]+ comes later", re.ASCII)
 
 
-def expected_words(reason: str, stated_bytes: float, chosen_bytes: float, *, on_front: bool) -> str | None:
-    """What a reason should have said of a layout that loses; None where it is one that it may say.
+def expected_words(row: Alternative, chosen: LayoutSolution, *, on_front: bool) -> str | None:
+    """What the reason of a layout that loses should have said; None where it is one that it may say.
 
-    Peaks are those that the plan states. Which part of the step grew most, and by how much, is not asked.
+    Peaks are those that the plan states. Which part of the step grew most, and by how much, is not asked; of a step
+    that takes no time nothing is a share.
     """
-    saved_bytes = chosen_bytes - stated_bytes
+    reason, chosen_bytes = row.reason, chosen.peak_memory_bytes
+    saved_bytes = chosen_bytes - row.peak_memory_bytes
     said = f"; {in_bytes(saved_bytes)} less" if on_front and saved_bytes > 0 else ""
     if not reason.endswith(said):
         return f'an end of "{said}"'
@@ -29,4 +33,7 @@ def expected_words(reason: str, stated_bytes: float, chosen_bytes: float, *, on_
     if why.startswith("as fast"):
         larger = -saved_bytes > TOLERANCE * chosen_bytes
         return None if _LATER.fullmatch(why) and not larger else "the memory that it takes more, or the later decision"
-    return None if _PART.fullmatch(why) else 'a part of the step and its growth, as in "bubble +7.00 %"'
+    part = _PART.fullmatch(why)
+    if part is not None and (part["growth"] is None) == (chosen.step_time_s == 0):
+        return None
+    return 'a part of the step and its growth, as in "bubble +7.00 %"'
