@@ -59,7 +59,7 @@ def group(problem: MemoryProblem, name: str) -> Any:
 
 def test_gpt_175b_is_placed_as_the_page_says() -> None:
     """G9: 31 chunks of 4 layers in flight; ZeRO-1 over 16, 2 + 4 + 12 bytes, 4 GB beside."""
-    problem = derived(example("gpt-175b")).problem
+    problem = derived(example("gpt_175b")).problem
     assert group(problem, "dense").parameters_bytes == 2 * 2_822_731_776
     assert problem.activations.kept_bytes == 13_287_686_144
     solution, _ = solve(problem, None, Limits())
