@@ -6,7 +6,7 @@ Whatever change is named was solved again before.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
 from planner.errors import InfeasibleError, Relaxation
 from planner.papers.bidirl.exclusions import RULES, excluded, finest_steps, unlisted_replicas
@@ -28,29 +28,36 @@ def no_split(problem: BidirlProblem) -> InfeasibleError:
     ``rollout_memory_infeasible`` and ``train_memory_infeasible`` where no layout of a role fits, else
     ``time_not_in_table`` where splits are allowed, else ``no_compatible_split``.
     """
-    for role in ("rollout", "train"):
-        if not any(fits(problem, layout) for layout in problem.layouts(role)):
-            return _memory(problem, role)
+    roles: tuple[Role, ...] = ("rollout", "train")
+    if full := [role for role in roles if not any(fits(problem, layout) for layout in problem.layouts(role))]:
+        return _memory(problem, full)
     unlisted = unlisted_replicas(problem)
     return _not_in_table(problem, unlisted) if unlisted else _no_compatible(problem)
 
 
-def _memory(problem: BidirlProblem, role: Role) -> InfeasibleError:
-    nearest = min(problem.layouts(role), key=lambda layout: (layout.memory_bytes, layout.gpus, layout.id))
+def _memory(problem: BidirlProblem, full: Sequence[Role]) -> InfeasibleError:
+    """Of the first role that fits no GPU; the message speaks of all of them."""
     usable_bytes = problem.cluster.usable_bytes
-    message = (
-        f"no {role} layout fits a GPU; nearest is {nearest.id[:60]} on {nearest.gpus} GPUs, "
-        f"{in_bytes(nearest.memory_bytes - usable_bytes)} short"
+    all_nearest = [_smallest(problem, role) for role in full]
+    message = "; ".join(
+        f"no {role} layout fits a GPU; nearest is {each.id[:60]} on {each.gpus} GPUs, "
+        f"{in_bytes(each.memory_bytes - usable_bytes)} short"
+        for role, each in zip(full, all_nearest, strict=True)
     )
+    nearest = all_nearest[0]
     return InfeasibleError(
         message,
-        code=f"{role}_memory_infeasible",
+        code=f"{full[0]}_memory_infeasible",
         where="cluster.gpu_memory_bytes",
         required=nearest.memory_bytes,
         available=usable_bytes,
         unit="bytes",
         relaxation=_enough_memory(problem, nearest),
     )
+
+
+def _smallest(problem: BidirlProblem, role: Role) -> RolloutLayout | TrainLayout:
+    return min(problem.layouts(role), key=lambda layout: (layout.memory_bytes, layout.gpus, layout.id))
 
 
 def _enough_memory(problem: BidirlProblem, nearest: RolloutLayout | TrainLayout) -> Relaxation:

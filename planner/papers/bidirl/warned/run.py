@@ -67,8 +67,8 @@ def _lending_never_pays(problem: BidirlProblem, solution: BidirlSolution) -> Ite
     if idle:
         yield Warned(
             "lending_never_pays",
-            f"{' and '.join(idle)}: no backlog of one batch is worth the switch; hot_switch."
-            f"{' and hot_switch.'.join(idle)} false allows more splits",
+            f"{' and '.join(idle)}: no backlog of one batch is worth the switch; without "
+            f"hot_switch.{' and hot_switch.'.join(idle)} more splits may be allowed",
         )
 
 
